@@ -1,0 +1,25 @@
+-- title: Orders
+-- description: Every order of a span of days with its customer, by time.
+-- param: from date required "First day"
+-- param: to date required "Day after the last"
+-- param: status enum(new,paid,shipped,cancelled) "Only this status"
+-- filename: orders
+
+SELECT o.number,
+       o.ordered_at,
+       o.status,
+       c.name AS customer,
+       c.company,
+       c.email,
+       c.country,
+       o.total,
+       o.gift,
+       o.shipped_on,
+       o.tracking,
+       o.delivery_note
+FROM shop.orders AS o
+JOIN shop.customers AS c ON c.id = o.customer_id
+WHERE o.ordered_at >= :from
+  AND o.ordered_at < :to
+  AND (:status IS NULL OR o.status = :status)
+ORDER BY o.ordered_at, o.id
