@@ -1,0 +1,53 @@
+// Package storage is what is real: the exports, their jobs and attempts in
+// PostgreSQL, and which files count. Package jobs decides who should be working;
+// this package decides what counts.
+//
+// # The laws
+//
+//	L1  The pointer names an attempt whose files all exist, with the recorded size and SHA-256.
+//	L2  The tokens an export has published only rise; the database itself refuses a lower one.
+//	L3  Freshness never goes back: later publications do not hold older data.
+//	L4  A job has at most one published attempt, however often it is delivered.
+//	L5  A job that was accepted is never lost: it ends published, superseded, failed or cancelled.
+//	L6  A stale attempt changes no state of its job.
+//	L7  Clean-up deletes only files whose attempt was condemned first, or that retention has expired.
+//	L8  Side effects leave only through an outbox row written by the publish transaction.
+//	L9  No law depends on Redis, a lease, a TTL, or any clock but that of the PostgreSQL primary.
+//
+// # Who may write what
+//
+// Each step of the protocol is one function in the database (see the migrations)
+// and one method here. Nothing else writes the tables they decide over.
+//
+//	step      method                 writes
+//	dispatch  Store.InsertJob        exports (new), jobs
+//	token     Store.BeginAttempt     exports.issued_token, attempts (new), jobs
+//	read      Store.Snapshot         nothing
+//	write     files.Local.Create     files on disk, under names used once
+//	seal      Store.Seal             files, attempts
+//	publish   Store.Publish          exports.last_token and pointer, attempts, jobs, outbox
+//	give up   Store.EndAttempt       attempts, jobs, outbox
+//	hand on   Store.HandOnLost       jobs
+//	sweep     Sweep.Run              attempts, files on disk
+//
+// Row locks are taken in the order attempt, export, job. Everything runs in READ
+// COMMITTED; the functions refuse any other level.
+//
+// # When something dies
+//
+//	before token       the job is still queued; the relay rings again
+//	before seal        the attempt falls silent, its job is handed on; its files are swept after condemnation
+//	before publish     the same: a sealed attempt is complete but counts for nothing
+//	during publish     PostgreSQL has committed or it has not; asking again answers which
+//	after publish      nothing is left to do
+//	a frozen worker    wakes up to be refused: its job has another attempt, or its export a newer publication
+//	the sweep          deleting is repeated until the tombstone is written
+//
+// # What is assumed
+//
+// That PostgreSQL runs with fsync and full_page_writes on, and synchronous_commit
+// on for our sessions; that the disk keeps what fsync promised; that the file
+// system has hard links that refuse to replace (or the object store an equal
+// condition); and that nobody with write access to the files folder or superuser
+// rights in the database works against us.
+package storage

@@ -1,0 +1,110 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+var (
+	// ErrNotFound means that there is no such row, or none that the caller may see.
+	ErrNotFound = errors.New("not found")
+	// ErrNotDue means that the job cannot be begun: another worker has it, it is not due yet, or it has ended.
+	ErrNotDue = errors.New("the job is not waiting to be run")
+	// ErrFenced means that a newer attempt is ahead; see [FencedError].
+	ErrFenced = errors.New("fenced out by a newer attempt")
+	// ErrCondemned means that the clean-up has condemned the attempt: its files go, it can never publish.
+	ErrCondemned = errors.New("the attempt was condemned by the clean-up")
+	// ErrCancelled means that the job was cancelled.
+	ErrCancelled = errors.New("the job was cancelled")
+	// ErrGone means that the export was deleted.
+	ErrGone = errors.New("the export was deleted")
+	// ErrUnknownOutcome means that PostgreSQL did not answer whether it committed. Nothing may be
+	// concluded from it: neither success nor failure.
+	ErrUnknownOutcome = errors.New("the outcome is unknown")
+	// ErrSequenceBehind means that the token sequence was set back below tokens that were given out.
+	ErrSequenceBehind = errors.New("the token sequence is behind")
+	// ErrKeyReused means that an idempotency key came again with another request.
+	ErrKeyReused = errors.New("the idempotency key was used for another request")
+	// ErrBusy means that another process does this work right now.
+	ErrBusy = errors.New("another run is in progress")
+	// ErrUnsafe means that the clean-up will not run on what it found; nothing was deleted.
+	ErrUnsafe = errors.New("refusing to clean up")
+)
+
+// FencedError says what an attempt was refused for. It matches [ErrFenced].
+type FencedError struct {
+	// Reason is "newer_attempt" (of the same job), "newer_job", "handed_on" (the job went to
+	// another worker) or "newer_token" (seen before anything was read).
+	Reason string
+	// By is the token that was ahead; 0 when no newer attempt has begun yet.
+	By int64
+}
+
+// Error says in a sentence who was ahead.
+func (e *FencedError) Error() string {
+	switch e.Reason {
+	case "newer_attempt":
+		return fmt.Sprintf("fenced out: attempt with token %d of the same job published before", e.By)
+	case "newer_job":
+		return fmt.Sprintf("fenced out: a newer job published with token %d", e.By)
+	case "newer_token":
+		return fmt.Sprintf("fenced out: token %d was drawn before this attempt began to read", e.By)
+	}
+	return "fenced out: the job was handed on to another worker"
+}
+
+// Is makes errors.Is(err, ErrFenced) true.
+func (e *FencedError) Is(target error) bool { return target == ErrFenced }
+
+// refused reports whether PostgreSQL itself refused the statement, so that it
+// certainly changed nothing. Everything else (a cut connection, a server that
+// shuts down) leaves the outcome open.
+func refused(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Severity == "ERROR"
+}
+
+// passing reports whether a refused statement may well succeed when it is sent again.
+func passing(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "40001", "40P01", "55P03", "57014": // serialization, deadlock, lock timeout, cancelled
+		return true
+	}
+	return false
+}
+
+func sequenceBehind(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "FL002" {
+		return fmt.Errorf("%w: %s; run: %s", ErrSequenceBehind, pg.Message, pg.Hint)
+	}
+	return err
+}
+
+// decide sends a deciding statement until PostgreSQL has answered it. The
+// statements it is used for may be sent again: each takes the row lock first
+// and answers what was decided before. When ctx ends without an answer the
+// error is [ErrUnknownOutcome].
+func decide(ctx context.Context, send func(context.Context) error) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := send(ctx)
+		if err == nil || refused(err) && !passing(err) {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package files
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Written is what the store promises about an object after [Writer.Commit].
+type Written struct {
+	Size   int64
+	SHA256 [sha256.Size]byte
+}
+
+// Writer writes one object. Until Commit nothing is visible under the object's
+// name. It is not safe for concurrent use.
+type Writer struct {
+	local *Local
+	file  *os.File
+	hash  hash.Hash
+	temp  string
+	name  string
+	size  int64
+	ended bool
+	err   error
+}
+
+// Create begins an object of the attempt at p. The attempt's row must be in the
+// database already, so that the clean-up knows whose files these are. The
+// caller ends the writer with Commit or Abort.
+func (l *Local) Create(p Place, object string) (*Writer, error) {
+	if err := checkObject(object); err != nil {
+		return nil, err
+	}
+	if err := l.makePlace(p); err != nil {
+		return nil, err
+	}
+	return l.create(path.Join(p.String(), "."+object+".partial"), path.Join(p.String(), object))
+}
+
+func (l *Local) create(temp, name string) (*Writer, error) {
+	f, err := l.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%w: %s is being written", ErrExists, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", temp, err)
+	}
+	return &Writer{local: l, file: f, hash: sha256.New(), temp: temp, name: name}, nil
+}
+
+// makePlace makes the attempt's folder, durable up to the root.
+func (l *Local) makePlace(p Place) error {
+	if _, err := l.root.Stat(p.String()); err == nil {
+		return nil
+	}
+	if err := l.root.MkdirAll(p.String(), 0o750); err != nil {
+		return fmt.Errorf("create folder %s: %w", p, err)
+	}
+	if err := l.syncDir(p.Export.String()); err != nil {
+		return err
+	}
+	return l.syncDir(".")
+}
+
+// Write appends to the object. After an error every later call fails with it.
+func (w *Writer) Write(b []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.file.Write(b)
+	w.hash.Write(b[:n])
+	w.size += int64(n)
+	if err != nil {
+		w.err = fmt.Errorf("write %s: %w", w.name, err)
+	}
+	return n, w.err
+}
+
+// Size is how many bytes were written so far.
+func (w *Writer) Size() int64 { return w.size }
+
+// Commit makes the object durable and visible under its name, or fails with
+// [ErrExists] when the name is taken: hash, fsync, close, link(2) (which unlike
+// rename(2) refuses to replace), unlink of the temporary name, fsync of the
+// folder. An error ends the attempt: what an fsync has refused once may be lost
+// even if a second one succeeds.
+func (w *Writer) Commit() (Written, error) {
+	if w.err != nil {
+		return Written{}, w.err
+	}
+	if err := w.file.Sync(); err != nil {
+		return Written{}, fmt.Errorf("fsync %s: %w", w.name, err)
+	}
+	if err := w.file.Close(); err != nil {
+		return Written{}, fmt.Errorf("close %s: %w", w.name, err)
+	}
+	w.ended = true
+	err := w.local.root.Link(w.temp, w.name)
+	_ = w.local.root.Remove(w.temp) // left behind, it is an orphan of this attempt and swept with it
+	if errors.Is(err, fs.ErrExist) {
+		return Written{}, fmt.Errorf("%w: %s", ErrExists, w.name)
+	}
+	if err != nil {
+		return Written{}, fmt.Errorf("link %s: %w", w.name, err)
+	}
+	if err := w.local.syncDir(path.Dir(w.name)); err != nil {
+		return Written{}, err
+	}
+	return Written{Size: w.size, SHA256: [sha256.Size]byte(w.hash.Sum(nil))}, nil
+}
+
+// Abort gives the object up: its handle is closed and what was written stays
+// under its temporary name until the sweep (a worker never deletes what its
+// attempt wrote). After Commit it does nothing.
+func (w *Writer) Abort() {
+	if !w.ended {
+		w.ended = true
+		_ = w.file.Close()
+	}
+}
+
+// ObjectName is the name under which the ordinal-th file of an attempt is kept:
+// the ordinal and what plain letters its display name has, such as
+// "1-orders-2026.csv". It is never empty, hidden or longer than 100 bytes.
+func ObjectName(ordinal int, name string) string {
+	const most = 90
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_'):
+			b.WriteRune(r)
+		case !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+	}
+	s := b.String()
+	if len(s) > most { // the end holds the extension
+		s = s[len(s)-most:]
+	}
+	if s == "" {
+		s = "file"
+	}
+	return strconv.Itoa(ordinal) + "-" + s
+}
+
+func checkObject(object string) error {
+	ordinal, rest, found := strings.Cut(object, "-")
+	if n, err := strconv.Atoi(ordinal); !found || err != nil || n < 1 || rest == "" {
+		return fmt.Errorf("object name %q is not one that Fenceline makes", object)
+	}
+	if strings.ContainsFunc(object, func(r rune) bool {
+		return r >= 128 || !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+	}) {
+		return fmt.Errorf("object name %q is not one that Fenceline makes", object)
+	}
+	return nil
+}

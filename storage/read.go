@@ -1,0 +1,267 @@
+package storage
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Scope is whose rows a caller may see. The zero value sees nothing.
+type Scope struct {
+	All    bool   // every tenant
+	Tenant string // only this one
+}
+
+// Sees reports whether rows of a tenant are in the scope.
+func (s Scope) Sees(tenant string) bool { return s.All || s.Tenant != "" && s.Tenant == tenant }
+
+func (s Scope) where(db *gorm.DB, column string) *gorm.DB {
+	if s.All {
+		return db
+	}
+	return db.Where(column+" = ?", s.Tenant) // no tenant is named ""
+}
+
+// Export is a named document with at most one current set of files.
+type Export struct {
+	ID          uuid.UUID  `json:"id"`
+	Tenant      string     `json:"tenant"`
+	Kind        string     `json:"kind"`
+	Key         string     `json:"key"`
+	Title       string     `json:"title"`
+	IssuedToken int64      `json:"issued_token"`
+	LastToken   int64      `json:"last_token"`
+	AttemptID   *uuid.UUID `json:"attempt_id,omitempty"` // the current one
+	PublishedAt *time.Time `json:"published_at,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	ChangedAt   time.Time  `json:"changed_at"`
+}
+
+// TableName names the table for gorm.
+func (Export) TableName() string { return "fenceline.exports" }
+
+// ExportSummary is a line of the list of exports.
+type ExportSummary struct {
+	Export
+	Files    int     `json:"files"` // of the current attempt
+	FileName *string `json:"file_name,omitempty"`
+	Rows     *int64  `json:"rows,omitempty"`
+	Bytes    *int64  `json:"bytes,omitempty"`
+	// The newest job and the attempt that works on it.
+	JobID       *uuid.UUID `json:"job_id,omitempty"`
+	JobState    *JobState  `json:"job_state,omitempty"`
+	JobError    *string    `json:"job_error,omitempty"`
+	WorkingStep *string    `json:"working_step,omitempty"`
+	WorkingRows *int64     `json:"working_rows,omitempty"`
+}
+
+// ExportFilter selects exports. The zero value selects all that a scope sees.
+type ExportFilter struct {
+	Kind   string
+	Search string // a part of the title or key, in any case
+	After  string // a [Page]'s Next
+	Limit  int    // 0 is 50; at most 200
+}
+
+// Page is a part of a list, found by keyset: its cost does not grow with its distance from the start.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"` // the cursor of what follows; empty at the end
+}
+
+const exportSummarySQL = `fenceline.exports e
+	LEFT JOIN fenceline.attempts a ON a.id = e.attempt_id
+	LEFT JOIN LATERAL (SELECT id, state, error, attempt_id FROM fenceline.jobs WHERE export_id = e.id ORDER BY id DESC LIMIT 1) j ON true
+	LEFT JOIN fenceline.attempts w ON w.id = j.attempt_id AND j.state IN ('running', 'cancelling')
+	LEFT JOIN LATERAL (SELECT count(*) AS files, min(name) AS file_name FROM fenceline.files WHERE attempt_id = e.attempt_id) f ON true`
+
+// Exports lists exports, the one with the newest activity first.
+func (s *Store) Exports(ctx context.Context, scope Scope, f ExportFilter) (Page[ExportSummary], error) {
+	q := scope.where(s.db.WithContext(ctx).Table(exportSummarySQL), "e.tenant").
+		Select(`e.*, a.rows, a.bytes, f.files, f.file_name, j.id AS job_id, j.state AS job_state, j.error AS job_error,
+			w.step AS working_step, w.rows AS working_rows`).
+		Where("e.deleted_at IS NULL").Order("e.changed_at DESC, e.id DESC")
+	if f.Kind != "" {
+		q = q.Where("e.kind = ?", f.Kind)
+	}
+	if f.Search != "" {
+		like := "%" + likeEscaper.Replace(f.Search) + "%"
+		q = q.Where("(e.title ILIKE ? OR e.key ILIKE ?)", like, like)
+	}
+	if f.After != "" {
+		at, id, err := parseCursor(f.After)
+		if err != nil {
+			return Page[ExportSummary]{}, err
+		}
+		q = q.Where("(e.changed_at, e.id) < (?, ?)", at, id)
+	}
+	limit := pageSize(f.Limit)
+	var page Page[ExportSummary]
+	if err := q.Limit(limit + 1).Scan(&page.Items).Error; err != nil {
+		return page, fmt.Errorf("list exports: %w", err)
+	}
+	if len(page.Items) > limit {
+		page.Items = page.Items[:limit]
+		last := page.Items[limit-1]
+		page.Next = makeCursor(last.ChangedAt, last.ID)
+	}
+	return page, nil
+}
+
+// Export reads one export; [ErrNotFound] also when the scope does not see it.
+func (s *Store) Export(ctx context.Context, scope Scope, id uuid.UUID) (Export, error) {
+	var e Export
+	return e, one(scope.where(s.db.WithContext(ctx), "tenant").Where("id = ? AND deleted_at IS NULL", id), &e, "export", id)
+}
+
+// Job reads one job; [ErrNotFound] also when the scope does not see it.
+func (s *Store) Job(ctx context.Context, scope Scope, id uuid.UUID) (Job, error) {
+	var j Job
+	return j, one(scope.where(s.db.WithContext(ctx), "tenant").Where("id = ?", id), &j, "job", id)
+}
+
+// Attempt reads one attempt, whoever's it is.
+func (s *Store) Attempt(ctx context.Context, id uuid.UUID) (Attempt, error) {
+	var a Attempt
+	return a, one(s.db.WithContext(ctx).Where("id = ?", id), &a, "attempt", id)
+}
+
+func one(q *gorm.DB, into any, what string, id uuid.UUID) error {
+	err := q.Take(into).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return fmt.Errorf("%s %s: %w", what, id, ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", what, id, err)
+	}
+	return nil
+}
+
+// Attempts lists the newest attempts of an export, newest token first, at most limit.
+func (s *Store) Attempts(ctx context.Context, export uuid.UUID, limit int) ([]Attempt, error) {
+	var list []Attempt
+	if err := s.db.WithContext(ctx).Where("export_id = ?", export).Order("token DESC").Limit(limit).Find(&list).Error; err != nil {
+		return nil, fmt.Errorf("list the attempts of export %s: %w", export, err)
+	}
+	return list, nil
+}
+
+// JobAttempts lists the newest attempts of a job, newest first, at most limit.
+func (s *Store) JobAttempts(ctx context.Context, job uuid.UUID, limit int) ([]Attempt, error) {
+	var list []Attempt
+	if err := s.db.WithContext(ctx).Where("job_id = ?", job).Order("number DESC").Limit(limit).Find(&list).Error; err != nil {
+		return nil, fmt.Errorf("list the attempts of job %s: %w", job, err)
+	}
+	return list, nil
+}
+
+// Files lists the files of an attempt in their order.
+func (s *Store) Files(ctx context.Context, attempt uuid.UUID) ([]File, error) {
+	var list []File
+	if err := s.db.WithContext(ctx).Where("attempt_id = ?", attempt).Order("ordinal").Find(&list).Error; err != nil {
+		return nil, fmt.Errorf("list the files of attempt %s: %w", attempt, err)
+	}
+	return list, nil
+}
+
+// JobFilter selects jobs. The zero value selects all that a scope sees.
+type JobFilter struct {
+	State    JobState
+	ExportID uuid.UUID
+	After    string // a [Page]'s Next
+	Limit    int    // 0 is 50; at most 200
+}
+
+// Jobs lists jobs, the newest first.
+func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], error) {
+	q := scope.where(s.db.WithContext(ctx), "tenant").Order("id DESC")
+	if f.State != "" {
+		q = q.Where("state = ?", f.State)
+	}
+	if f.ExportID != uuid.Nil {
+		q = q.Where("export_id = ?", f.ExportID)
+	}
+	if f.After != "" {
+		id, err := uuid.Parse(f.After)
+		if err != nil {
+			return Page[Job]{}, ErrCursor
+		}
+		q = q.Where("id < ?", id)
+	}
+	limit := pageSize(f.Limit)
+	var page Page[Job]
+	if err := q.Limit(limit + 1).Find(&page.Items).Error; err != nil {
+		return page, fmt.Errorf("list jobs: %w", err)
+	}
+	if len(page.Items) > limit {
+		page.Items = page.Items[:limit]
+		page.Next = page.Items[limit-1].ID.String()
+	}
+	return page, nil
+}
+
+// CountCap is where counting stops: a count of CountCap+1 means "more than CountCap".
+const CountCap = 10_000
+
+// Overview are the numbers of the first page, each counted to [CountCap] at most.
+type Overview struct {
+	Running, Waiting int64 // jobs, now
+	// In the last hour:
+	Published, Failed, Fenced int64
+	OldestWait                *time.Time // since when the oldest due job waits
+}
+
+// Overview counts what the scope sees.
+func (s *Store) Overview(ctx context.Context, scope Scope) (Overview, error) {
+	var o Overview
+	err := s.pool.QueryRow(ctx, `SELECT
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state IN ('running', 'cancelling') AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state = 'queued' AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - interval '1 hour' AND state = 'done' AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - interval '1 hour' AND state = 'failed' AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
+			WHERE a.finished_at > now() - interval '1 hour' AND a.verdict = 'fenced' AND ($1 OR e.tenant = $2) LIMIT $3) x),
+		(SELECT min(due_at) FROM (SELECT due_at FROM fenceline.jobs WHERE state = 'queued' AND due_at <= now() AND ($1 OR tenant = $2) LIMIT $3) x)`,
+		scope.All, scope.Tenant, CountCap+1).Scan(&o.Running, &o.Waiting, &o.Published, &o.Failed, &o.Fenced, &o.OldestWait)
+	if err != nil {
+		return o, fmt.Errorf("count jobs: %w", err)
+	}
+	return o, nil
+}
+
+func pageSize(n int) int {
+	if n <= 0 {
+		return 50
+	}
+	return min(n, 200)
+}
+
+var (
+	// ErrCursor means that a page was asked for by a cursor that no page gave out.
+	ErrCursor   = errors.New("the cursor is not one that this list gave out")
+	likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+)
+
+func makeCursor(at time.Time, id uuid.UUID) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(at.UTC().Format(time.RFC3339Nano) + " " + id.String()))
+}
+
+func parseCursor(s string) (time.Time, uuid.UUID, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return time.Time{}, uuid.Nil, ErrCursor
+	}
+	stamp, id, _ := strings.Cut(string(raw), " ")
+	at, err1 := time.Parse(time.RFC3339Nano, stamp)
+	parsed, err2 := uuid.Parse(id)
+	if err1 != nil || err2 != nil {
+		return time.Time{}, uuid.Nil, ErrCursor
+	}
+	return at, parsed, nil
+}
