@@ -239,3 +239,44 @@ func TestOpenDispatchDoesNotBlockPublish(t *testing.T) {
 	}))
 	w.jobState(job.ID, storage.JobDone)
 }
+
+// Publish waits for a condemn that has not committed, and then sees it.
+func TestPublishWaitsForACondemnInProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.seal(w.begin(w.insert(newJob("sales"))))
+	tx, err := w.conn().Begin(w.ctx)
+	w.must(err)
+	defer func() { _ = tx.Rollback(w.ctx) }()
+	_, err = tx.Exec(w.ctx, "SELECT fenceline.condemn_attempts(ARRAY[$1::uuid], -3600)", b.ID)
+	w.must(err)
+	done := make(chan error, 1)
+	go func() { done <- w.store.Publish(w.ctx, b.ID) }()
+	w.until("publish waits for the row", `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+		AND wait_event_type = 'Lock' AND query LIKE '%publish_attempt%')`)
+	w.must(tx.Commit(w.ctx))
+	if err := <-done; !errors.Is(err, storage.ErrCondemned) {
+		t.Errorf("publish: %v", err)
+	}
+}
+
+// until polls a question to the database until its answer is yes.
+func (w *world) until(what, question string) {
+	w.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var yes bool
+		w.must(w.query(question).Scan(&yes))
+		if yes {
+			return
+		}
+		select {
+		case <-deadline.C:
+			w.t.Fatalf("it never came to this: %s", what)
+		case <-tick.C:
+		}
+	}
+}
