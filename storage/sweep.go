@@ -122,7 +122,8 @@ func (sw *Sweep) why(it SweepItem) string {
 	return fmt.Sprintf("was %s more than %s ago and can never be published", it.State, sw.opt.Quarantine)
 }
 
-// Run cleans up once: what [Sweep.Plan] says, in that order. [ErrBusy] means
+// Run cleans up: what [Sweep.Plan] says, in that order, until it says nothing
+// new or the limit is reached. [ErrBusy] means
 // that another run is in progress; [ErrUnsafe] that something does not fit
 // together (see the protocol, step 7) and nothing more was deleted. Items that
 // failed are in the result, not in the error; the next run tries them again.
@@ -143,27 +144,50 @@ func (sw *Sweep) Run(ctx context.Context) (SweepResult, error) {
 	return res, errors.Join(err, sw.record(context.WithoutCancel(ctx), res, err))
 }
 
+// run plans and acts until nothing new is due: what it condemns with a
+// quarantine of zero is deleted by the same run.
 func (sw *Sweep) run(ctx context.Context, res *SweepResult) error {
-	items, err := sw.Plan(ctx)
-	if err != nil {
-		return err
+	type deed struct {
+		action  string
+		attempt uuid.UUID
 	}
-	res.Planned = len(items)
-	checked := map[uuid.UUID]bool{}
-	for _, it := range items {
-		if err := ctx.Err(); err != nil {
+	tried, checked := map[deed]bool{}, map[uuid.UUID]bool{}
+	for res.Planned < sw.opt.Limit {
+		items, err := sw.Plan(ctx)
+		if err != nil {
 			return err
 		}
-		if !checked[it.Export] {
-			checked[it.Export] = true
-			if err := sw.checkExport(ctx, it.Export, res); err != nil {
+		before := res.Planned
+		for _, it := range items {
+			if tried[deed{it.Action, it.Attempt}] {
+				continue
+			}
+			tried[deed{it.Action, it.Attempt}] = true
+			res.Planned++
+			if err := sw.item(ctx, it, checked, res); err != nil {
 				return err
 			}
 		}
-		if err := sw.act(ctx, it, res); err != nil {
-			res.Failed++
-			res.Errors = append(res.Errors, err.Error())
+		if res.Planned == before {
+			return nil
 		}
+	}
+	return nil
+}
+
+func (sw *Sweep) item(ctx context.Context, it SweepItem, checked map[uuid.UUID]bool, res *SweepResult) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !checked[it.Export] {
+		checked[it.Export] = true
+		if err := sw.checkExport(ctx, it.Export, res); err != nil {
+			return err
+		}
+	}
+	if err := sw.act(ctx, it, res); err != nil {
+		res.Failed++
+		res.Errors = append(res.Errors, err.Error())
 	}
 	return nil
 }

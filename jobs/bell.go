@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+// taskType is the only type of asynq task there is: "look at this job".
+const taskType = "fenceline:run"
+
+// Redis names what Fenceline keeps in Redis, all of it disposable: asynq's
+// queues, the leases, and a mark that tells when Redis was emptied.
+type Redis struct {
+	Client redis.UniversalClient
+	// Namespace begins every name of ours, so that installations can share a server.
+	Namespace string
+}
+
+// OpenRedis connects to a Redis by its URL (redis:// or rediss://). Its timeouts
+// are short: the client's defaults outlast a lease. The caller closes the client.
+func OpenRedis(ctx context.Context, url, namespace string) (Redis, error) {
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		return Redis{}, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 2*time.Second, 2*time.Second, 2*time.Second
+	opt.MaxRetries = 1
+	client := redis.NewClient(opt)
+	if err := client.Ping(ctx).Err(); err != nil {
+		_ = client.Close()
+		return Redis{}, fmt.Errorf("connect to Redis: %w", err)
+	}
+	return Redis{Client: client, Namespace: namespace}, nil
+}
+
+// Leaser keeps leases in this Redis.
+func (r Redis) Leaser(ttl time.Duration) *RedisLeaser {
+	return NewRedisLeaser(r.Client, r.Namespace+":lease:", ttl)
+}
+
+func (r Redis) queue(name string) string { return r.Namespace + ":" + name }
+
+// emptied reports whether Redis was emptied (or is new) since the last call of
+// any relay, by a mark that does not expire.
+func (r Redis) emptied(ctx context.Context) (bool, error) {
+	fresh, err := r.Client.SetNX(ctx, r.Namespace+":mark", uuid.NewString(), 0).Result()
+	if err != nil {
+		return false, fmt.Errorf("look for the mark in Redis: %w", err)
+	}
+	return fresh, nil
+}
+
+// call is what the bell says.
+type call struct {
+	Job uuid.UUID `json:"job"`
+}
+
+func taskID(b storage.Bell) string { return fmt.Sprintf("%s-%d", b.ID, b.Generation) }
+
+// errBlocked means that a task of the same name is in Redis and will not be delivered.
+var errBlocked = errors.New("the bell's name is blocked")
+
+// ring enqueues the bell. Finding it there already is success, unless it is one
+// that nobody will hear: archived, or taken by a worker that has not claimed
+// the job since.
+func (r Redis) ring(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, b storage.Bell) error {
+	payload, err := json.Marshal(call{Job: b.ID})
+	if err != nil {
+		return err
+	}
+	_, err = client.EnqueueContext(ctx, asynq.NewTask(taskType, payload), asynq.TaskID(taskID(b)), asynq.Queue(r.queue(b.Queue)),
+		asynq.MaxRetry(0), asynq.Timeout(taskTimeout))
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return fmt.Errorf("ring for job %s: %w", b.ID, err)
+	}
+	info, err := inspector.GetTaskInfo(r.queue(b.Queue), taskID(b))
+	if err != nil || info.State == asynq.TaskStatePending {
+		return nil // it is there, or was delivered just now
+	}
+	if info.State != asynq.TaskStateActive {
+		_ = inspector.DeleteTask(r.queue(b.Queue), taskID(b))
+	}
+	return errBlocked
+}
+
+// taskTimeout keeps asynq from ending a task by itself: the job's own timeout does.
+const taskTimeout = 30 * 24 * time.Hour

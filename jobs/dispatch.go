@@ -1,0 +1,203 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// DefaultTenant is the tenant of requests that name none.
+const DefaultTenant = "default"
+
+// maxPayload bounds a payload, in bytes.
+const maxPayload = 1 << 20
+
+// Request asks for an export.
+type Request struct {
+	Kind    string          // report, invoice, or one that the program registered
+	Tenant  string          // empty is [DefaultTenant]
+	Payload json.RawMessage // the kind's own, in its newest version
+}
+
+// Receipt is the answer to a request that was accepted: the job is in the
+// database (once the transaction commits) and will come to an end.
+type Receipt struct {
+	Job storage.Job
+	// Reused says that the idempotency key named a job that was there already.
+	Reused bool
+}
+
+// Option changes how a job runs.
+type Option func(*storage.NewJob)
+
+// Queue chooses the queue; "default" otherwise. A worker must serve it.
+func Queue(name string) Option { return func(n *storage.NewJob) { n.Queue = name } }
+
+// Delay lets the job wait before it is due.
+func Delay(d time.Duration) Option { return func(n *storage.NewJob) { n.Delay = d } }
+
+// MaxAttempts is how often the job may fail before it is failed; 3 otherwise.
+// Waiting, hand-overs and crashed workers do not count.
+func MaxAttempts(n int) Option { return func(j *storage.NewJob) { j.MaxAttempts = n } }
+
+// Timeout bounds each attempt; an hour otherwise. Whole seconds.
+func Timeout(d time.Duration) Option { return func(n *storage.NewJob) { n.Timeout = d } }
+
+// IdempotencyKey makes repeated requests one job: the same key (in its tenant)
+// with the same kind and payload gives the job that is there, with another one
+// it is refused with [storage.ErrKeyReused].
+func IdempotencyKey(key string) Option {
+	return func(n *storage.NewJob) { n.IdempotencyKey = key }
+}
+
+// RequestedBy records who asked.
+func RequestedBy(who string) Option { return func(n *storage.NewJob) { n.RequestedBy = who } }
+
+// Dispatcher accepts requests (step 1). It is safe for concurrent use.
+//
+// It writes to PostgreSQL only. When the row is committed, PostgreSQL itself
+// tells the relays, and they ring the bell in Redis: so a dispatch inside a
+// caller's transaction needs no hook after the commit, and a Redis that is down
+// delays jobs but refuses none.
+type Dispatcher struct {
+	store    *storage.Store
+	registry *Registry
+}
+
+// NewDispatcher prepares a dispatcher for the kinds of a registry.
+func NewDispatcher(store *storage.Store, registry *Registry) *Dispatcher {
+	return &Dispatcher{store: store, registry: registry}
+}
+
+// Kinds lists the kinds that can be dispatched.
+func (d *Dispatcher) Kinds() []string { return d.registry.Names() }
+
+// Check refuses a request as Dispatch would, and inserts nothing.
+func (d *Dispatcher) Check(r Request) error {
+	_, err := d.prepare(r, nil)
+	return err
+}
+
+// Dispatch checks a request and inserts its job in the caller's transaction tx,
+// or in one of its own when tx is nil. What is wrong with the request is an
+// [*invalid.Error] that names the fields; nothing was inserted then.
+func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, options ...Option) (Receipt, error) {
+	job, err := d.prepare(r, options)
+	if err != nil {
+		return Receipt{}, err
+	}
+	var receipt Receipt
+	insert := func(tx storage.Tx) error {
+		j, created, err := d.store.InsertJob(ctx, tx, job)
+		receipt = Receipt{Job: j, Reused: !created}
+		return err
+	}
+	if tx != nil {
+		err = insert(tx)
+	} else {
+		err = d.store.Transaction(ctx, insert)
+	}
+	if err != nil {
+		return Receipt{}, fmt.Errorf("dispatch %s: %w", r.Kind, err)
+	}
+	return receipt, nil
+}
+
+func (d *Dispatcher) prepare(r Request, options []Option) (storage.NewJob, error) {
+	kind, err := d.registry.kind(r.Kind)
+	if err != nil {
+		return storage.NewJob{}, err
+	}
+	if len(r.Payload) > maxPayload {
+		return storage.NewJob{}, invalid.New("payload", "", "has %d bytes, %d are allowed", len(r.Payload), maxPayload)
+	}
+	payload, err := canonicalJSON(r.Payload)
+	if err != nil {
+		return storage.NewJob{}, err
+	}
+	task, err := kind.Decode(kind.Version, payload)
+	if err != nil {
+		return storage.NewJob{}, err
+	}
+	job := storage.NewJob{
+		Tenant: r.Tenant, Kind: kind.Name, Key: task.Key, Title: task.Title, Queue: "default",
+		Payload: payload, PayloadVersion: kind.Version, MaxAttempts: 3, MaxCrashes: 5, Timeout: time.Hour,
+	}
+	if job.Tenant == "" {
+		job.Tenant = DefaultTenant
+	}
+	for _, o := range options {
+		o(&job)
+	}
+	job.RequestHash = requestHash(job)
+	return job, checkJob(job)
+}
+
+// requestHash covers what an idempotency key stands for.
+func requestHash(n storage.NewJob) []byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %d\n", n.Kind, n.PayloadVersion)
+	h.Write(n.Payload)
+	return h.Sum(nil)
+}
+
+// canonicalJSON is the payload with its keys in order and its numbers as they
+// were written, so that two spellings of the same request are the same request.
+func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v map[string]any
+	if err := dec.Decode(&v); err != nil || v == nil {
+		return nil, invalid.New("payload", "", "must be a JSON object")
+	}
+	if dec.More() {
+		return nil, invalid.New("payload", "", "holds more than one JSON value")
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode the payload: %w", err)
+	}
+	if bytes.Contains(out, []byte(`\u0000`)) {
+		return nil, invalid.New("payload", "", "holds the character U+0000, which PostgreSQL cannot store")
+	}
+	return out, nil
+}
+
+// namePattern is what names of tenants and queues may look like. They are never
+// part of a path or a statement; the bounds keep them readable.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func checkJob(n storage.NewJob) error {
+	refused := new(invalid.Error)
+	if !namePattern.MatchString(n.Tenant) {
+		refused.Add("tenant", n.Tenant, "must be 1 to 63 letters, digits, dots, hyphens or underscores")
+	}
+	if !namePattern.MatchString(n.Queue) {
+		refused.Add("queue", n.Queue, "must be 1 to 63 letters, digits, dots, hyphens or underscores")
+	}
+	if n.Key == "" || len(n.Key) > 2000 || !utf8.ValidString(n.Key) {
+		refused.Add("key", n.Key, "must be 1 to 2000 bytes of UTF-8")
+	}
+	if k := n.IdempotencyKey; len(k) > 255 || !utf8.ValidString(k) || strings.ContainsRune(k, 0) {
+		refused.Add("idempotency_key", k, "must be at most 255 bytes of UTF-8")
+	}
+	if n.MaxAttempts < 1 || n.MaxAttempts > 1000 {
+		refused.Add("max_attempts", fmt.Sprint(n.MaxAttempts), "must be 1 to 1000")
+	}
+	if n.Timeout < time.Second || n.Timeout > 7*24*time.Hour {
+		refused.Add("timeout", n.Timeout.String(), "must be from a second to a week")
+	}
+	if n.Delay < 0 || n.Delay > 365*24*time.Hour {
+		refused.Add("delay", n.Delay.String(), "must be from zero to a year")
+	}
+	return refused.OrNil()
+}

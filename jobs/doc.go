@@ -1,0 +1,33 @@
+// Package jobs decides who should be working. What counts is decided elsewhere:
+// package storage refuses the stale, whatever this package believed.
+//
+// # From dispatch to publish
+//
+//	① dispatch   [Dispatcher.Dispatch] checks a request and inserts its job, in the caller's transaction if it has one
+//	   ring      PostgreSQL tells every [Relay] at commit; one of them puts a bell into Redis (an asynq task)
+//	   answer    asynq wakes a [Worker], PostgreSQL lets it claim the job or not
+//	② lease      the worker takes the lease on the export; busy means the job waits, which is no attempt
+//	③ token      the database gives the attempt its token
+//	④ write      the kind's code reads a snapshot and writes files under names of their own
+//	⑤ publish    the database moves the pointer, or refuses
+//	⑥ sweep      the [Scheduler] removes what lost
+//
+// Redis holds bells and leases and nothing else. It may be emptied, restarted or
+// replaced at any moment: the relay rings again for whatever is due and has no
+// attempt that beats, and a lease that is lost costs work, never a file.
+//
+// # What a lease does not promise
+//
+// That its holder is the only one. A process can be frozen between any two
+// instructions for longer than any lease, by its garbage collector, its
+// hypervisor or a slow disk, and go on as if nothing had happened. Whoever
+// relies on a lock alone for what must not be overwritten will be overwritten.
+// Here the lease keeps two workers from doing the same work; [AlwaysLeaser],
+// which lets everybody work, is slower and just as right.
+//
+// # Waiting, failing, crashing
+//
+// A job's failures are the errors of its own work: they use up its attempts. A
+// worker that falls silent is a crash, counted apart; a worker that is stopped
+// and a lease that is lost count as nothing, and neither does waiting.
+package jobs

@@ -1,0 +1,184 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+// export takes a job from its lease to its publication: steps 2 to 6. It
+// answers what became of it; the caller gives the attempt its verdict.
+func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, error) {
+	lease, err := w.leaser.Acquire(ctx, job.ExportID.String()) // ② who should work
+	if err != nil {
+		return storage.Begun{}, err
+	}
+	defer w.release(ctx, lease, job)
+
+	attempt, err := w.store.BeginAttempt(lease.Context(), job.ID, w.name) // ③ who counts
+	if err != nil {
+		return storage.Begun{}, err
+	}
+	run := w.newRun(job, attempt)
+	alive, stop := w.keepAlive(lease.Context(), run)
+	defer stop()
+
+	if err := w.render(alive, run); err != nil { // ④ read and write, under names of its own
+		return attempt, err
+	}
+	if err := run.seal(alive); err != nil {
+		return attempt, err
+	}
+	return attempt, run.publish(ctx) // ⑤ the database refuses the stale
+}
+
+func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID))
+	if err != nil {
+		w.log.Warn("release the lease", "job", job.ID, "error", err)
+	}
+}
+
+func (w *Worker) newRun(job storage.Job, attempt storage.Begun) *Run {
+	return &Run{
+		Log:   w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token),
+		store: w.store, local: w.files, job: job, attempt: attempt,
+		progress: storage.Progress{Step: "read"},
+	}
+}
+
+// errTimeout is the cause with which an attempt's context ends after the job's timeout.
+var errTimeout = errors.New("the attempt took longer than the job's timeout")
+
+// keepAlive beats for the attempt until stop is called. The context that it
+// answers ends when the attempt has nothing to go on for: the lease is lost, the
+// job was cancelled or handed on, the timeout is over.
+func (w *Worker) keepAlive(ctx context.Context, run *Run) (alive context.Context, stop func()) {
+	alive, cancel := context.WithCancelCause(ctx)
+	timeout := time.AfterFunc(time.Duration(run.job.TimeoutSeconds)*time.Second, func() { cancel(errTimeout) })
+	beating, still := context.WithCancel(context.WithoutCancel(ctx)) // beats during publish too, whatever became of the lease
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.beat(beating, run, cancel)
+	}()
+	return alive, func() {
+		timeout.Stop()
+		still()
+		<-done
+		cancel(nil)
+	}
+}
+
+func (w *Worker) beat(ctx context.Context, run *Run, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(w.heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		try, stop := context.WithTimeout(ctx, w.lease)
+		err := w.store.Heartbeat(try, run.attempt.ID, run.now())
+		stop()
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, storage.ErrCancelled), errors.Is(err, storage.ErrCondemned), errors.Is(err, storage.ErrFenced):
+			cancel(err)
+			return
+		default: // PostgreSQL is away; if it stays away the relay will hand the job on
+			run.Log.Warn("heartbeat", "error", err)
+		}
+	}
+}
+
+// render runs the kind's code. A handler that ignores the end of its context is
+// left behind after a while: it has become a stale attempt like any other, and
+// what it still writes is never published.
+func (w *Worker) render(ctx context.Context, run *Run) error {
+	task, err := w.registry.decode(run.job.Kind, run.job.PayloadVersion, run.job.Payload)
+	if err != nil {
+		return &permanentError{err}
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- &panicError{value: p, stack: debug.Stack()}
+			}
+		}()
+		done <- task.Render(ctx, run)
+	}()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		patience := time.NewTimer(w.patience)
+		defer patience.Stop()
+		select {
+		case err = <-done:
+		case <-patience.C:
+			run.Log.Error("the handler ignores the end of its context and was left behind")
+			return context.Cause(ctx)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // why it ended says more than how the code noticed
+	}
+	return err
+}
+
+func (r *Run) seal(ctx context.Context) error {
+	sealed, err := r.result()
+	if err != nil {
+		return err
+	}
+	r.step("seal")
+	if err := r.store.Seal(ctx, r.attempt.ID, sealed); err != nil {
+		if ctx.Err() != nil && !errors.Is(err, storage.ErrCondemned) && !errors.Is(err, storage.ErrFenced) {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	r.step("publish")
+	return nil
+}
+
+// publishPatience is how long a publish may stay without an answer.
+const publishPatience = time.Minute
+
+// publish does not stop with the lease or the worker: once it was sent, only
+// PostgreSQL knows how it ended.
+func (r *Run) publish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
+	defer cancel()
+	return r.store.Publish(ctx, r.attempt.ID)
+}
+
+// permanentError is an error that trying again does not change.
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// Permanent marks an error that trying again does not change: the job fails at
+// once. nil stays nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }

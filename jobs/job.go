@@ -1,0 +1,110 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/fenceline/fenceline/jobs/invalid"
+)
+
+// Task is a request that was checked: what will be made, and how.
+type Task struct {
+	// Key names the export inside its tenant and kind. The same key is the same document.
+	Key string
+	// Title is what people read in lists.
+	Title string
+	// Render reads and writes. It is called once per attempt, never while another call of the same
+	// attempt runs, but two attempts may run at once. It must stop soon when its context ends.
+	Render func(ctx context.Context, r *Run) error
+}
+
+// Kind is a kind of job, registered by its name.
+type Kind struct {
+	Name string
+	// Version is the newest version of the payload, from 1. New jobs get it.
+	Version int
+	// Decode checks a payload of any version up to Version. It is called at dispatch, where its error
+	// is what the user sees (an [*invalid.Error] where fields are at fault), and again by the worker.
+	Decode func(version int, payload json.RawMessage) (Task, error)
+}
+
+// Registry knows the kinds. It is built once and safe for concurrent use.
+type Registry struct {
+	kinds map[string]Kind
+}
+
+// NewRegistry registers kinds. Two of the same name, or one without a name,
+// version or decoder, are a mistake of the program.
+func NewRegistry(kinds ...Kind) (*Registry, error) {
+	r := &Registry{kinds: make(map[string]Kind, len(kinds))}
+	for _, k := range kinds {
+		if k.Name == "" || k.Version < 1 || k.Decode == nil {
+			return nil, fmt.Errorf("register kind %q: it needs a name, a version and a decoder", k.Name)
+		}
+		if _, twice := r.kinds[k.Name]; twice {
+			return nil, fmt.Errorf("register kind %q: it is registered already", k.Name)
+		}
+		r.kinds[k.Name] = k
+	}
+	return r, nil
+}
+
+// Names lists the kinds in order.
+func (r *Registry) Names() []string {
+	names := make([]string, 0, len(r.kinds))
+	for name := range r.kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// kind finds a kind; the error names those that exist.
+func (r *Registry) kind(name string) (Kind, error) {
+	k, ok := r.kinds[name]
+	if !ok {
+		return Kind{}, invalid.New("kind", name, "is not a kind of job; use one of %s", strings.Join(r.Names(), ", "))
+	}
+	return k, nil
+}
+
+// decode reads a stored payload. A newer version than this program knows was
+// written by a newer Fenceline: an older worker must leave it alone.
+func (r *Registry) decode(name string, version int, payload json.RawMessage) (Task, error) {
+	k, err := r.kind(name)
+	if err != nil {
+		return Task{}, err
+	}
+	if version > k.Version {
+		return Task{}, fmt.Errorf("job of kind %s has payload version %d, this worker knows %d at most: update it", name, version, k.Version)
+	}
+	return k.Decode(version, payload)
+}
+
+// strictJSON decodes one JSON value into v and refuses unknown fields and
+// anything after the value. The error names the field under prefix.
+func strictJSON(raw []byte, v any, prefix string) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	if err == nil {
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return invalid.New(prefix, "", "holds more than one JSON value")
+		}
+		return nil
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return invalid.New(prefix+"."+wrong.Field, wrong.Value, "must be a %s", wrong.Type)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return invalid.New(prefix+"."+strings.Trim(name, `"`), "", "is not a known field")
+	}
+	return invalid.New(prefix, "", "is not valid JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+}

@@ -1,0 +1,160 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/redistest"
+)
+
+func leaser(t *testing.T, r *redistest.Redis, ttl time.Duration) (*jobs.RedisLeaser, *redis.Client) {
+	t.Helper()
+	opt, err := redis.ParseURL(r.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.ReadTimeout, opt.MaxRetries = 300*time.Millisecond, -1
+	client := redis.NewClient(opt)
+	t.Cleanup(func() { _ = client.Close() })
+	return jobs.NewRedisLeaser(client, t.Name()+":", ttl), client
+}
+
+func acquire(t *testing.T, l jobs.Leaser, resource string) *jobs.Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func lost(t *testing.T, lease *jobs.Lease, within time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-lease.Context().Done():
+		if cause := context.Cause(lease.Context()); !errors.Is(cause, jobs.ErrLeaseLost) {
+			t.Errorf("the lease ended because of %v", cause)
+		}
+	case <-timer.C:
+		t.Errorf("the lease was not lost within %s", within)
+	}
+}
+
+func TestLeaseIsExclusiveWhileHealthy(t *testing.T) {
+	t.Parallel()
+	a, _ := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+	b, _ := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+	lease := acquire(t, a, "x")
+	acquire(t, a, "y") // another resource is free
+	// It is held far beyond its time to live, because it is renewed.
+	busy := time.NewTimer(2 * time.Second)
+	for held := true; held; {
+		if _, err := b.Acquire(t.Context(), "x"); !errors.Is(err, jobs.ErrLeaseBusy) {
+			t.Fatalf("a second holder: %v", err)
+		}
+		select {
+		case <-busy.C:
+			held = false
+		default:
+		}
+	}
+	if err := lease.Context().Err(); err != nil {
+		t.Fatal("the lease ended:", context.Cause(lease.Context()))
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lease.Context().Err() == nil {
+		t.Error("a released lease's context goes on")
+	}
+	acquire(t, b, "x")
+}
+
+func TestRenewalNeverTakesTheLeaseAnew(t *testing.T) {
+	t.Parallel()
+	l, client := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+	lease := acquire(t, l, "x")
+	if n, err := client.Del(t.Context(), t.Name()+":x").Result(); err != nil || n != 1 {
+		t.Fatal("the key is not where it was expected", n, err)
+	}
+	lost(t, lease, 2*time.Second)
+	if n, _ := client.Exists(t.Context(), t.Name()+":x").Result(); n != 0 {
+		t.Error("the key came back")
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error("releasing a lost lease:", err)
+	}
+}
+
+func TestReleaseByAStrangerDoesNothing(t *testing.T) {
+	t.Parallel()
+	l, client := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+	old := acquire(t, l, "x")
+	if err := client.Del(t.Context(), t.Name()+":x").Err(); err != nil { // as if it had expired while its holder was frozen
+		t.Fatal(err)
+	}
+	next := acquire(t, l, "x")
+	if err := old.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Acquire(t.Context(), "x"); !errors.Is(err, jobs.ErrLeaseBusy) {
+		t.Errorf("the stranger's release freed the lease: %v", err)
+	}
+	if next.Context().Err() != nil {
+		t.Error("the new holder lost it:", context.Cause(next.Context()))
+	}
+}
+
+func TestLeaseIsLostWhenRedisIs(t *testing.T) {
+	t.Parallel()
+	for name, hurt := range map[string]func(*testing.T, *redistest.Redis){
+		"frozen": func(t *testing.T, r *redistest.Redis) { r.Pause(t); t.Cleanup(func() { r.Resume(t) }) },
+		"killed": func(_ *testing.T, r *redistest.Redis) { r.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redistest.Server(t)
+			l, _ := leaser(t, r, 900*time.Millisecond)
+			lease := acquire(t, l, "x")
+			hurt(t, r)
+			lost(t, lease, 5*time.Second)
+			if _, err := l.Acquire(t.Context(), "x"); err == nil || errors.Is(err, jobs.ErrLeaseBusy) {
+				t.Errorf("acquire without a server: %v; want an error that is not busy", err)
+			}
+		})
+	}
+}
+
+func TestACrashedHolderIsFollowedWithinItsTime(t *testing.T) {
+	t.Parallel()
+	l, client := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+	if err := client.Set(t.Context(), t.Name()+":x", "somebody who is dead", 600*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(3 * time.Second)
+	for {
+		lease, err := l.Acquire(t.Context(), "x")
+		if err == nil {
+			_ = lease.Release(t.Context())
+			return
+		}
+		if !errors.Is(err, jobs.ErrLeaseBusy) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAlwaysLeaserSaysYes(t *testing.T) {
+	t.Parallel()
+	a, b := acquire(t, jobs.AlwaysLeaser{}, "x"), acquire(t, jobs.AlwaysLeaser{}, "x")
+	if err := a.Release(t.Context()); err != nil || a.Context().Err() == nil || b.Context().Err() != nil {
+		t.Error("releasing one touches the other, or not itself")
+	}
+}

@@ -1,0 +1,140 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+const (
+	// scanEvery is how often a relay looks at the database by itself.
+	scanEvery = time.Second
+	// ringAgain is when a bell comes back that nobody answered.
+	ringAgain = 10 * time.Second
+	// ringBatch bounds how many bells one look takes.
+	ringBatch = 500
+)
+
+// Relay rings for whatever is due and unattended. PostgreSQL holds the truth,
+// so Redis may be emptied or down at any time: the relay rings again. Any
+// number of relays may run.
+type Relay struct {
+	store *storage.Store
+	redis Redis
+	lease time.Duration
+	log   *slog.Logger
+
+	client    *asynq.Client
+	inspector *asynq.Inspector
+}
+
+// NewRelay prepares a relay. An attempt that gave no heartbeat for lease is
+// lost, and its job goes to another worker.
+func NewRelay(store *storage.Store, r Redis, lease time.Duration, log *slog.Logger) *Relay {
+	return &Relay{
+		store: store, redis: r, lease: lease, log: log,
+		client: asynq.NewClientFromRedisClient(r.Client), inspector: asynq.NewInspectorFromRedisClient(r.Client),
+	}
+}
+
+// Run relays until ctx ends.
+func (r *Relay) Run(ctx context.Context) error {
+	wake := make(chan struct{}, 1)
+	wake <- struct{}{}
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		listen(ctx, r.store, storage.ChannelJobs, r.log, func(string) {
+			select {
+			case wake <- struct{}{}:
+			default: // a look is due anyway
+			}
+		})
+	}()
+	defer func() { <-listening }()
+	tick := time.NewTicker(scanEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wake:
+			r.report(ctx, r.ringDue(ctx))
+		case <-tick.C:
+			r.report(ctx, errors.Join(r.handOn(ctx), r.checkEmptied(ctx), r.ringDue(ctx)))
+		}
+	}
+}
+
+func (r *Relay) report(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("relay", "error", err)
+	}
+}
+
+// handOn gives the jobs of silent attempts to other workers.
+func (r *Relay) handOn(ctx context.Context) error {
+	lost, err := r.store.HandOnLost(ctx, r.lease, ringBatch)
+	for _, l := range lost {
+		r.log.Warn("attempt gave no more heartbeat, job handed on", "job", l.JobID, "attempt", l.AttemptID, "worker", l.Worker, "job_state", l.JobState)
+	}
+	return err
+}
+
+func (r *Relay) checkEmptied(ctx context.Context) error {
+	emptied, err := r.redis.emptied(ctx)
+	if err != nil || !emptied {
+		return err
+	}
+	n, err := r.store.RingAll(ctx)
+	if n > 0 {
+		r.log.Warn("Redis was emptied, ringing again", "jobs", n)
+	}
+	return err
+}
+
+// ringDue rings for what is due until nothing is left.
+func (r *Relay) ringDue(ctx context.Context) error {
+	for {
+		bells, err := r.store.TakeBells(ctx, ringBatch, ringAgain)
+		if err != nil {
+			return err
+		}
+		for i, b := range bells {
+			err := r.redis.ring(ctx, r.client, r.inspector, b)
+			if errors.Is(err, errBlocked) {
+				err = r.store.NewGeneration(ctx, b)
+			}
+			if err != nil { // Redis is down: the rest come back in a second
+				return errors.Join(err, r.store.RingAgain(ctx, bells[i:], time.Second))
+			}
+		}
+		if len(bells) < ringBatch {
+			return nil
+		}
+	}
+}
+
+// listen keeps a database listener going: heard is called for every message,
+// and once after each (re)connection, when messages may have been missed.
+func listen(ctx context.Context, store *storage.Store, channel string, log *slog.Logger, heard func(string)) {
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
+		err := store.Listen(ctx, channel, func() { wait = 100 * time.Millisecond; heard("") }, heard)
+		if ctx.Err() != nil {
+			return
+		}
+		log.Warn("listening to PostgreSQL was cut off", "error", fmt.Errorf("%s: %w", channel, err))
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
