@@ -123,10 +123,10 @@ BEGIN
         outcome := 'fenced'; fenced_by := e.last_token;
         reason := CASE WHEN (SELECT job_id FROM fenceline.attempts WHERE id = e.attempt_id) = a.job_id
             THEN 'newer_attempt' ELSE 'newer_job' END;
-    ELSIF j.attempt_id IS DISTINCT FROM aid THEN                              -- the job went to another worker
-        outcome := 'fenced'; reason := 'handed_on';
-        fenced_by := (SELECT token FROM fenceline.attempts WHERE id = j.attempt_id);
-    ELSIF j.state = 'cancelling' THEN
+    ELSIF j.attempt_id IS DISTINCT FROM aid OR j.state NOT IN ('running', 'cancelling', 'cancelled') THEN
+        outcome := 'fenced'; reason := 'handed_on';                           -- the job went to another worker, or was given up
+        fenced_by := (SELECT token FROM fenceline.attempts WHERE id = j.attempt_id AND id <> aid);
+    ELSIF j.state <> 'running' THEN
         outcome := 'cancelled'; reason := 'cancelled';
     ELSIF e.deleted_at IS NOT NULL THEN
         outcome := 'gone'; reason := 'export_deleted';
@@ -158,25 +158,39 @@ END $$;
 --   p_final  no retry whatever max_attempts says
 --   p_counts whether it was the job's failure; a release (worker stopped, lease lost) is not
 -- Answers what became of the job (queued, failed, cancelled), stale when the job is no longer
--- this attempt's, or the state in which the attempt was found.
+-- this attempt's, or the state in which the attempt was found. An attempt that lost its job is
+-- fenced, whatever made it give up.
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.end_attempt(aid uuid, p_state text, p_reason text, p_error text, p_counts boolean, p_final boolean,
     p_delay_seconds double precision) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     a fenceline.attempts;
+    e fenceline.exports;
     j fenceline.jobs;
     due timestamptz := clock_timestamp() + make_interval(secs => p_delay_seconds);
     lost int := CASE WHEN p_counts THEN 1 ELSE 0 END;
+    ruling text := p_state;
+    why text := p_reason;
+    ahead bigint;
 BEGIN
     PERFORM fenceline.require_read_committed();
     SELECT * INTO a FROM fenceline.attempts WHERE id = aid FOR UPDATE;
     IF NOT FOUND THEN RETURN 'unknown'; END IF;
     IF a.state NOT IN ('running', 'sealed') THEN RETURN a.state; END IF;
+    SELECT * INTO e FROM fenceline.exports WHERE id = a.export_id;
     SELECT * INTO j FROM fenceline.jobs WHERE id = a.job_id FOR NO KEY UPDATE;
-    UPDATE fenceline.attempts SET finished_at = clock_timestamp(), reason = p_reason, error = p_error,
-        state = CASE WHEN j.state = 'cancelling' AND j.attempt_id = aid THEN 'cancelled' ELSE p_state END,
-        fenced_by = CASE WHEN p_state = 'fenced' THEN (SELECT issued_token FROM fenceline.exports WHERE id = a.export_id) END
-    WHERE id = aid;
+    IF j.attempt_id IS DISTINCT FROM aid THEN
+        ruling := 'fenced';
+        why := CASE WHEN e.last_token < a.token THEN 'handed_on'
+            WHEN (SELECT job_id FROM fenceline.attempts WHERE id = e.attempt_id) = a.job_id THEN 'newer_attempt' ELSE 'newer_job' END;
+        ahead := CASE WHEN e.last_token > a.token THEN e.last_token ELSE (SELECT token FROM fenceline.attempts WHERE id = j.attempt_id) END;
+    ELSIF j.state IN ('cancelling', 'cancelled') THEN
+        ruling := 'cancelled';
+    ELSIF p_state = 'fenced' THEN
+        ahead := e.issued_token;
+    END IF;
+    UPDATE fenceline.attempts SET state = ruling, reason = why, error = p_error, fenced_by = ahead, finished_at = clock_timestamp()
+        WHERE id = aid;
     IF j.attempt_id IS DISTINCT FROM aid OR j.state NOT IN ('running', 'cancelling') THEN RETURN 'stale'; END IF;
     IF j.state = 'cancelling' THEN
         UPDATE fenceline.jobs SET state = 'cancelled', finished_at = clock_timestamp() WHERE id = j.id;

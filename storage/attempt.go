@@ -119,10 +119,10 @@ func (s *Store) Heartbeat(ctx context.Context, attempt uuid.UUID, p Progress) er
 		return nil
 	case state != "running" && state != "sealed":
 		return found(attempt, state)
-	case !mine:
-		return &FencedError{Reason: "handed_on"}
-	case job == "cancelling":
+	case mine && (job == "cancelling" || job == "cancelled"):
 		return ErrCancelled
+	case !mine || job != "running": // failed: too many workers fell silent over it
+		return &FencedError{Reason: "handed_on"}
 	}
 	return nil
 }

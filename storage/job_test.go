@@ -180,10 +180,13 @@ func TestEndAttempt(t *testing.T) {
 		w.begin(job)
 		final := failure
 		final.Final = true
+		if err := w.store.Heartbeat(w.ctx, stale.ID, storage.Progress{Step: "write"}); !errors.Is(err, storage.ErrFenced) {
+			t.Errorf("heartbeat: %v", err)
+		}
 		became, err := w.store.EndAttempt(w.ctx, stale.ID, final)
 		w.must(err)
-		if became != "stale" {
-			t.Errorf("the job became %s", became)
+		if a := w.attemptState(stale.ID, storage.AttemptFenced); became != "stale" || *a.Reason != "handed_on" || *a.FencedBy != stale.Token+1 {
+			t.Errorf("the job became %s, the attempt was fenced for %s", became, *a.Reason)
 		}
 		if got := w.jobState(job.ID, storage.JobRunning); got.Failures != 0 || got.Error != nil {
 			t.Error("the stale attempt left its error at the job")
@@ -236,13 +239,27 @@ func TestHandOnLost(t *testing.T) {
 	if got := w.jobState(alive.ID, storage.JobFailed); got.Crashes != 3 || got.Failures != 0 || got.Error == nil {
 		t.Errorf("crashes %d failures %d error %v", got.Crashes, got.Failures, got.Error)
 	}
+	last := w.attempts(alive)[0] // and should its last worker wake up, it is too late
+	if err := w.store.Heartbeat(w.ctx, last.ID, storage.Progress{Step: "write"}); !errors.Is(err, storage.ErrFenced) {
+		t.Errorf("heartbeat for a job that was given up: %v", err)
+	}
+	w.seal(storage.Begun{ID: last.ID})
+	fencedFor(t, w.store.Publish(w.ctx, last.ID), "handed_on", 0)
+	w.jobState(alive.ID, storage.JobFailed)
+
 	// A cancelled job whose worker died is cancelled.
 	gone := w.insert(newJob("cancelled"))
-	w.begin(gone)
+	b := w.begin(gone)
 	_, err = w.store.CancelJob(w.ctx, everything, gone.ID)
 	w.must(err)
 	w.handOn(1)
 	w.jobState(gone.ID, storage.JobCancelled)
+	if err := w.store.Heartbeat(w.ctx, b.ID, storage.Progress{Step: "write"}); !errors.Is(err, storage.ErrCancelled) {
+		t.Errorf("heartbeat for a cancelled job: %v", err)
+	}
+	if err := w.store.Publish(w.ctx, w.seal(b).ID); !errors.Is(err, storage.ErrCancelled) {
+		t.Errorf("publish for a cancelled job: %v", err)
+	}
 }
 
 func TestBells(t *testing.T) {

@@ -134,6 +134,13 @@ func (w *world) attemptState(id uuid.UUID, want storage.AttemptState) storage.At
 	return a
 }
 
+func (w *world) attempts(job storage.Job) []storage.Attempt {
+	w.t.Helper()
+	list, err := w.store.JobAttempts(w.ctx, job.ID, 100)
+	w.must(err)
+	return list
+}
+
 func (w *world) pointer(export uuid.UUID, token int64) {
 	w.t.Helper()
 	e, err := w.store.Export(w.ctx, everything, export)
