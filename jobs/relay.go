@@ -82,7 +82,7 @@ func (r *Relay) report(ctx context.Context, err error) {
 func (r *Relay) handOn(ctx context.Context) error {
 	lost, err := r.store.HandOnLost(ctx, r.lease, ringBatch)
 	for _, l := range lost {
-		r.log.Warn("attempt gave no more heartbeat, job handed on", "job", l.JobID, "attempt", l.AttemptID, "worker", l.Worker, "job_state", l.JobState)
+		r.log.Warn("attempt gave no more heartbeat, job handed on", "job", l.JobID, "attempt", l.AttemptID, "token", l.Token, "worker", l.Worker, "job_state", l.JobState)
 	}
 	return err
 }

@@ -214,12 +214,12 @@ END $$;
 -- Only jobs are locked here: taking the attempts too would be the wrong order.
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.hand_on_lost(p_lease_seconds double precision, p_limit int)
-RETURNS TABLE (job_id uuid, attempt_id uuid, job_state text, worker text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (job_id uuid, attempt_id uuid, job_state text, worker text, token bigint) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM fenceline.require_read_committed();
     RETURN QUERY
     WITH lost AS (
-        SELECT j.id, j.attempt_id AS aid, a.worker AS w FROM fenceline.jobs j JOIN fenceline.attempts a ON a.id = j.attempt_id
+        SELECT j.id, j.attempt_id AS aid, a.worker AS w, a.token AS t FROM fenceline.jobs j JOIN fenceline.attempts a ON a.id = j.attempt_id
         WHERE j.state IN ('running', 'cancelling')
           AND (a.state NOT IN ('running', 'sealed') OR a.heartbeat_at < clock_timestamp() - make_interval(secs => p_lease_seconds))
         LIMIT p_limit FOR UPDATE OF j SKIP LOCKED
@@ -233,12 +233,12 @@ BEGIN
             error = CASE WHEN j.state <> 'cancelling' AND j.crashes + 1 >= j.max_crashes
                 THEN format('%s workers in a row gave no more heartbeat while they ran this job%s', j.crashes + 1, coalesce('; last error: ' || j.error, '')) ELSE j.error END
         FROM lost WHERE j.id = lost.id AND j.attempt_id = lost.aid
-        RETURNING j.id, j.export_id, lost.aid, j.state, lost.w
+        RETURNING j.id, j.export_id, lost.aid, j.state, lost.w, lost.t
     ), told AS (
         INSERT INTO fenceline.outbox (topic, export_id, job_id, attempt_id)
         SELECT 'job.failed', h.export_id, h.id, h.aid FROM handed h WHERE h.state = 'failed'
     )
-    SELECT h.id, h.aid, h.state, h.w FROM handed h;
+    SELECT h.id, h.aid, h.state, h.w, h.t FROM handed h;
 END $$;
 -- +goose StatementEnd
 

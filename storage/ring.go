@@ -71,6 +71,7 @@ type Lost struct {
 	AttemptID uuid.UUID
 	JobState  JobState // queued, or failed or cancelled
 	Worker    string
+	Token     int64 // of the attempt
 }
 
 // HandOnLost gives jobs back to the queue whose attempt has been silent for
