@@ -21,6 +21,8 @@ type SweepOptions struct {
 	Superseded time.Duration
 	// Limit bounds the attempts that one run touches; 0 is 10,000. The next run goes on.
 	Limit int
+	// Tenant limits the run to the exports of one tenant; empty is all.
+	Tenant string
 	// Worker names who sweeps, for the record.
 	Worker string
 }
@@ -69,9 +71,10 @@ type SweepResult struct {
 }
 
 // planSQL is the one source of both the dry run and the run. $1 grace, $2
-// quarantine, $3 superseded (seconds), $4 limit. Each part is bounded by a
-// partial index over what became garbage; nothing here grows with what exists.
-const planSQL = `
+// quarantine, $3 superseded (seconds), $4 limit, $5 tenant or NULL. Each part is
+// bounded by a partial index over what became garbage; nothing here grows with
+// what exists.
+const planSQL = `SELECT p.action, p.attempt, p.export, p.token, p.state, p.bytes, p.since FROM (
 	(SELECT 'condemn' AS action, id AS attempt, export_id AS export, token, state, bytes, heartbeat_at AS since
 		FROM fenceline.attempts WHERE state IN ('running', 'sealed') AND heartbeat_at < clock_timestamp() - make_interval(secs => $1)
 		ORDER BY heartbeat_at LIMIT $4)
@@ -86,11 +89,16 @@ const planSQL = `
 	UNION ALL
 	(SELECT 'probe', id, export_id, token, state, 0, deleted_at
 		FROM fenceline.attempts WHERE probe_at <= clock_timestamp() ORDER BY probe_at, id LIMIT $4)
+	UNION ALL
+	(SELECT 'delete', a.id, a.export_id, a.token, a.state, a.bytes, e.deleted_at
+		FROM fenceline.exports e JOIN fenceline.attempts a ON a.id = e.attempt_id AND a.state = 'published'
+		WHERE e.deleted_at < clock_timestamp() - make_interval(secs => $3) ORDER BY e.deleted_at, e.id LIMIT $4)
+	) p WHERE $5::text IS NULL OR EXISTS (SELECT FROM fenceline.exports e WHERE e.id = p.export AND e.tenant = $5)
 	LIMIT $4`
 
 // Plan answers what [Sweep.Run] would do now, and changes nothing.
 func (sw *Sweep) Plan(ctx context.Context) ([]SweepItem, error) {
-	rows, err := sw.store.pool.Query(ctx, planSQL, sw.opt.Grace.Seconds(), sw.opt.Quarantine.Seconds(), sw.opt.Superseded.Seconds(), sw.opt.Limit)
+	rows, err := sw.store.pool.Query(ctx, planSQL, sw.opt.Grace.Seconds(), sw.opt.Quarantine.Seconds(), sw.opt.Superseded.Seconds(), sw.opt.Limit, nullable(sw.opt.Tenant))
 	if err != nil {
 		return nil, fmt.Errorf("plan the clean-up: %w", err)
 	}
@@ -116,6 +124,8 @@ func (sw *Sweep) why(it SweepItem) string {
 		return fmt.Sprintf("gave no heartbeat for more than %s", sw.opt.Grace)
 	case it.Action == "probe":
 		return "was deleted; looked at again, in case a frozen worker wrote after that"
+	case it.State == AttemptPublished:
+		return fmt.Sprintf("belongs to an export that was deleted more than %s ago", sw.opt.Superseded)
 	case it.State == AttemptSuperseded:
 		return fmt.Sprintf("was replaced by a newer publication more than %s ago", sw.opt.Superseded)
 	}
@@ -225,7 +235,7 @@ func (s *Store) bury(ctx context.Context, it SweepItem) error {
 			probes = CASE WHEN state = 'deleted' THEN probes + 1 ELSE probes END,
 			probe_at = coalesce(deleted_at, clock_timestamp()) + (ARRAY['10 minutes', '1 hour', '1 day']::interval[])[
 				CASE WHEN state = 'deleted' THEN probes + 2 ELSE 1 END]
-		WHERE id = $1 AND state IN ('fenced', 'failed', 'cancelled', 'condemned', 'superseded', 'deleted')`, it.Attempt)
+		WHERE id = $1 AND state IN ('fenced', 'failed', 'cancelled', 'condemned', 'superseded', 'published', 'deleted')`, it.Attempt)
 	if err != nil {
 		return fmt.Errorf("record that the files of attempt %s are gone: %w", it.Attempt, err)
 	}

@@ -272,3 +272,51 @@ func TestSweepGoesOnAfterAFailure(t *testing.T) {
 		t.Errorf("the record holds %+v", runs)
 	}
 }
+
+func TestADeletedExportLosesItsFiles(t *testing.T) {
+	t.Parallel()
+	s := newSwept(t)
+	job, b := s.attempt("sales")
+	s.must(s.store.Publish(s.ctx, s.seal(b).ID))
+	kept, other := s.attempt("stock")
+	s.must(s.store.Publish(s.ctx, s.seal(other).ID))
+	late, running := s.attempt("sales")
+	s.must(s.store.DeleteExport(s.ctx, everything, job.ExportID))
+
+	s.run(storage.SweepOptions{Grace: time.Hour, Quarantine: time.Hour, Superseded: time.Hour})
+	s.there(job, b, true) // somebody may be reading it
+	if err := s.store.Publish(s.ctx, s.seal(running).ID); !errors.Is(err, storage.ErrCancelled) && !errors.Is(err, storage.ErrGone) {
+		t.Errorf("publish to a deleted export: %v", err)
+	}
+	s.jobState(late.ID, storage.JobCancelled)
+	elsewhere := everyAge
+	elsewhere.Tenant = "globex"
+	if res := s.run(elsewhere); res.Planned != 0 {
+		t.Errorf("another tenant's sweep planned %+v", res)
+	}
+	ours := everyAge
+	ours.Tenant = "acme"
+	s.run(ours)
+	s.there(job, b, false)
+	s.there(late, running, false)
+	s.there(kept, other, true)
+	if a := s.attemptState(b.ID, storage.AttemptDeleted); *a.Verdict != storage.AttemptPublished {
+		t.Errorf("the tombstone's verdict is %s", *a.Verdict)
+	}
+	if err := s.tryExec("UPDATE fenceline.exports SET deleted_at = NULL WHERE id = $1", job.ExportID); err == nil {
+		t.Error("a deleted export came back")
+	}
+	if err := s.tryExec("UPDATE fenceline.attempts SET state = 'deleted' WHERE id = $1", other.ID); err == nil {
+		t.Error("the current attempt of a living export was deleted")
+	}
+	if err := s.store.DeleteExport(s.ctx, everything, job.ExportID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("deleting it again: %v", err)
+	}
+	err := s.store.Transaction(s.ctx, func(tx storage.Tx) error {
+		_, _, err := s.store.InsertJob(s.ctx, tx, newJob("sales"))
+		return err
+	})
+	if !errors.Is(err, storage.ErrGone) {
+		t.Errorf("a job for a deleted export: %v", err)
+	}
+}
