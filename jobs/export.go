@@ -18,6 +18,9 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 		return storage.Begun{}, err
 	}
 	defer w.release(ctx, lease, job)
+	if err := pass(lease.Context(), w.faults, PointLeased); err != nil {
+		return storage.Begun{}, err
+	}
 
 	attempt, err := w.store.BeginAttempt(lease.Context(), job.ID, w.name) // ③ who counts
 	if err != nil {
@@ -26,6 +29,7 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 	run := w.newRun(job, attempt)
 	alive, stop := w.keepAlive(lease.Context(), run)
 	defer stop()
+	run.ctx = alive
 
 	if err := w.render(alive, run); err != nil { // ④ read and write, under names of its own
 		return attempt, err
@@ -33,7 +37,13 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 	if err := run.seal(alive); err != nil {
 		return attempt, err
 	}
-	return attempt, run.publish(ctx) // ⑤ the database refuses the stale
+	if err := pass(alive, w.faults, PointSealed); err != nil {
+		return attempt, err
+	}
+	if err := run.publish(ctx); err != nil { // ⑤ the database refuses the stale
+		return attempt, err
+	}
+	return attempt, pass(ctx, w.faults, PointPublished)
 }
 
 func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job) {
@@ -48,7 +58,7 @@ func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job) {
 func (w *Worker) newRun(job storage.Job, attempt storage.Begun) *Run {
 	return &Run{
 		Log:   w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token),
-		store: w.store, local: w.files, job: job, attempt: attempt,
+		store: w.store, local: w.files, faults: w.faults, job: job, attempt: attempt,
 		progress: storage.Progress{Step: "read"},
 	}
 }
@@ -106,6 +116,9 @@ func (w *Worker) render(ctx context.Context, run *Run) error {
 	task, err := w.registry.decode(run.job.Kind, run.job.PayloadVersion, run.job.Payload)
 	if err != nil {
 		return &permanentError{err}
+	}
+	if err := pass(ctx, w.faults, PointBegun); err != nil {
+		return err
 	}
 	done := make(chan error, 1)
 	go func() {

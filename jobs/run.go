@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
@@ -22,6 +23,8 @@ type Run struct {
 
 	store   *storage.Store
 	local   *files.Local
+	faults  Faults
+	ctx     context.Context // of the attempt; only for faults, which a file's methods have no context for
 	job     storage.Job
 	attempt storage.Begun
 
@@ -41,12 +44,21 @@ func (r *Run) Snapshot(ctx context.Context) (*storage.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sealed.DataAsOf.IsZero() || sn.AsOf().Before(r.sealed.DataAsOf) {
-		r.sealed.DataAsOf = sn.AsOf()
+	r.readAt(sn.AsOf())
+	if err := pass(ctx, r.faults, PointRead); err != nil {
+		sn.Close()
+		return nil, err
 	}
 	return sn, nil
+}
+
+// readAt keeps the oldest view that the attempt read from.
+func (r *Run) readAt(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed.DataAsOf.IsZero() || at.Before(r.sealed.DataAsOf) {
+		r.sealed.DataAsOf = at
+	}
 }
 
 // Progress reports how many rows were written in all.
@@ -144,15 +156,18 @@ func (o *Output) Write(b []byte) (int, error) {
 
 // Commit ends the file, which holds rows rows, and makes it durable.
 func (o *Output) Commit(rows int64) error {
+	if err := pass(o.run.ctx, o.run.faults, PointWritten); err != nil {
+		return err
+	}
 	written, err := o.file.Commit()
 	if err != nil {
 		return err
 	}
 	o.run.mu.Lock()
-	defer o.run.mu.Unlock()
 	f := &o.run.sealed.Files[o.index]
 	f.Size, f.SHA256, f.Rows = written.Size, written.SHA256[:], rows
-	return nil
+	o.run.mu.Unlock()
+	return pass(o.run.ctx, o.run.faults, PointCommitted)
 }
 
 // Close gives a file up that was not committed. After Commit it does nothing.

@@ -35,6 +35,8 @@ type WorkerConfig struct {
 	Grace time.Duration
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Faults is for tests; nil otherwise.
+	Faults Faults
 }
 
 // Worker runs jobs: asynq wakes it, PostgreSQL lets it claim.
@@ -51,6 +53,7 @@ type Worker struct {
 	heartbeat time.Duration
 	patience  time.Duration
 	metrics   *Metrics
+	faults    Faults
 
 	running sync.WaitGroup
 }
@@ -59,7 +62,7 @@ type Worker struct {
 func NewWorker(c WorkerConfig) *Worker {
 	return &Worker{
 		store: c.Store, files: c.Files, registry: c.Registry, redis: c.Redis, leaser: c.Leaser,
-		name: c.Name, log: c.Log.With("worker", c.Name), conf: c, lease: c.Lease, metrics: c.Metrics,
+		name: c.Name, log: c.Log.With("worker", c.Name), conf: c, lease: c.Lease, metrics: c.Metrics, faults: c.Faults,
 		heartbeat: min(c.Lease/4, time.Second), patience: 5 * time.Second,
 	}
 }
