@@ -184,7 +184,7 @@ func (w *Worker) notBegun(ctx context.Context, log *slog.Logger, job storage.Job
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := w.store.WaitForLease(ctx, job.ID, jitter(2*time.Second)); err != nil {
+	if err := w.store.WaitForLease(ctx, job, jitter(300*time.Millisecond), jitter(10*time.Second)); err != nil {
 		log.Warn("could not put the job back; the relay rings again", "error", err)
 	}
 }

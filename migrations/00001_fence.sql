@@ -80,6 +80,7 @@ CREATE UNIQUE INDEX jobs_idempotency ON fenceline.jobs (tenant, idempotency_key)
 CREATE INDEX jobs_to_ring ON fenceline.jobs (ring_at) WHERE state = 'queued';
 CREATE INDEX jobs_active ON fenceline.jobs (attempt_id) WHERE state IN ('running', 'cancelling');
 CREATE INDEX jobs_of_export ON fenceline.jobs (export_id, id DESC);
+CREATE INDEX jobs_waiting_for_lease ON fenceline.jobs (export_id, id) WHERE state = 'queued' AND waiting_for = 'lease';
 CREATE INDEX jobs_of_tenant ON fenceline.jobs (tenant, id DESC);
 CREATE INDEX jobs_finished ON fenceline.jobs (finished_at) WHERE finished_at IS NOT NULL;
 
@@ -119,6 +120,7 @@ CREATE TABLE fenceline.attempts (
 CREATE UNIQUE INDEX attempts_one_published ON fenceline.attempts (export_id) WHERE state = 'published';
 CREATE UNIQUE INDEX attempts_one_publication_per_job ON fenceline.attempts (job_id) WHERE state IN ('published', 'superseded');
 CREATE INDEX attempts_unfinished ON fenceline.attempts (heartbeat_at) WHERE state IN ('running', 'sealed');
+CREATE INDEX attempts_unfinished_of_export ON fenceline.attempts (export_id) WHERE state IN ('running', 'sealed');
 CREATE INDEX attempts_to_delete ON fenceline.attempts (finished_at, id) WHERE state IN ('fenced', 'failed', 'cancelled', 'condemned');
 CREATE INDEX attempts_superseded ON fenceline.attempts (replaced_at, id) WHERE state = 'superseded';
 CREATE INDEX attempts_to_probe ON fenceline.attempts (probe_at, id) WHERE probe_at IS NOT NULL;

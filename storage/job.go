@@ -185,24 +185,31 @@ func (s *Store) Claimable(ctx context.Context, id uuid.UUID) (Job, error) {
 }
 
 // WaitForLease puts a job back because another attempt works on its export.
-// Waiting is not an attempt and is counted nowhere.
-func (s *Store) WaitForLease(ctx context.Context, id uuid.UUID, delay time.Duration) error {
-	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET waiting_for = 'lease', generation = generation + 1,
-			due_at = clock_timestamp() + make_interval(secs => ?), ring_at = clock_timestamp() + make_interval(secs => ?)
-		WHERE id = ? AND state = 'queued' AND due_at <= clock_timestamp()`, delay.Seconds(), delay.Seconds(), id).Error
+// Waiting is not an attempt and is counted nowhere. The end of that attempt
+// wakes the job; should nobody wake it, it looks again by itself: after patience
+// while an attempt on the export beats, after soon otherwise (its holder was
+// between two steps, or is gone).
+func (s *Store) WaitForLease(ctx context.Context, job Job, soon, patience time.Duration) error {
+	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET waiting_for = 'lease', generation = generation + 1, due_at = at, ring_at = at
+		FROM (SELECT clock_timestamp() + make_interval(secs => CASE WHEN EXISTS (
+			SELECT FROM fenceline.attempts WHERE export_id = ? AND state IN ('running', 'sealed') AND heartbeat_at > clock_timestamp() - interval '5 seconds')
+			THEN ?::float8 ELSE ?::float8 END) AS at) w
+		WHERE id = ? AND state = 'queued' AND due_at <= clock_timestamp()`,
+		job.ExportID, patience.Seconds(), soon.Seconds(), job.ID).Error
 	if err != nil {
-		return fmt.Errorf("let job %s wait for the lease: %w", id, err)
+		return fmt.Errorf("let job %s wait for the lease: %w", job.ID, err)
 	}
 	return nil
 }
 
-// WakeWaiting makes the jobs due that wait for the lease on an export. Called
-// after a lease was released.
+// WakeWaiting makes the oldest job due that waits for the lease on an export,
+// and only that one: the next is woken by its end. Called after a lease was released.
 func (s *Store) WakeWaiting(ctx context.Context, export uuid.UUID) error {
-	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET due_at = clock_timestamp(), ring_at = clock_timestamp()
-		WHERE export_id = ? AND state = 'queued' AND waiting_for = 'lease' AND due_at > clock_timestamp()`, export).Error
+	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET due_at = clock_timestamp(), ring_at = clock_timestamp() WHERE id = (
+		SELECT id FROM fenceline.jobs WHERE export_id = ? AND state = 'queued' AND waiting_for = 'lease' AND due_at > clock_timestamp()
+		ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)`, export).Error
 	if err != nil {
-		return fmt.Errorf("wake the jobs that wait for export %s: %w", export, err)
+		return fmt.Errorf("wake a job that waits for export %s: %w", export, err)
 	}
 	return nil
 }

@@ -293,14 +293,32 @@ func TestBells(t *testing.T) {
 		t.Errorf("generation %d", got[0].Generation)
 	}
 	// Waiting for the lease is no attempt; its end wakes the job.
-	w.must(w.store.WaitForLease(w.ctx, job.ID, time.Hour))
-	expect(0, "a job that waits for the lease")
+	younger := w.insert(newJob("sales"))
+	w.must(w.store.WaitForLease(w.ctx, job, time.Hour, time.Hour))
+	w.must(w.store.WaitForLease(w.ctx, younger, time.Hour, time.Hour))
+	expect(0, "jobs that wait for the lease")
 	w.must(w.store.WakeWaiting(w.ctx, job.ExportID))
 	if got := expect(1, "a job that was woken"); got[0].Generation != 3 {
 		t.Errorf("generation %d", got[0].Generation)
 	}
 	if got := w.jobState(job.ID, storage.JobQueued); got.Attempts != 0 || got.Failures != 0 {
 		t.Error("waiting was counted")
+	}
+	w.must(w.store.WakeWaiting(w.ctx, job.ExportID))
+	if got := expect(1, "the next one"); got[0].ID != younger.ID {
+		t.Error("not the next one was woken")
+	}
+	// It looks again soon unless an attempt on the export beats.
+	holder := w.begin(job)
+	for beat, want := range map[string]bool{"now()": false, "now() - interval '1 minute'": true} {
+		w.exec("UPDATE fenceline.attempts SET heartbeat_at = "+beat+" WHERE id = $1", holder.ID)
+		w.exec("UPDATE fenceline.jobs SET due_at = now(), ring_at = now() + interval '1 day' WHERE id = $1", younger.ID)
+		w.must(w.store.WaitForLease(w.ctx, younger, 0, time.Hour))
+		got, err := w.store.TakeBells(w.ctx, 10, time.Hour)
+		w.must(err)
+		if (len(got) == 1) != want {
+			t.Errorf("with a heartbeat at %s it looks again soon: %t", beat, len(got) == 1)
+		}
 	}
 }
 

@@ -188,7 +188,7 @@ func TestEveryStatementWorksBehindAPooler(t *testing.T) {
 	w.must(err)
 	_, err = w.store.Claimable(w.ctx, waiting.ID)
 	w.must(err)
-	w.must(w.store.WaitForLease(w.ctx, waiting.ID, time.Hour))
+	w.must(w.store.WaitForLease(w.ctx, waiting, time.Hour, time.Hour))
 	w.must(w.store.WakeWaiting(w.ctx, job.ExportID))
 	w.begin(waiting)
 	w.handOn(1)
