@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/jobs/report/demo"
+	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
+	"github.com/fenceline/fenceline/web"
+)
+
+// app is an opened Fenceline: the database, the files, and what is made of them.
+// It is closed by its owner, in reverse.
+type app struct {
+	conf       Config
+	log        *slog.Logger
+	store      *storage.Store
+	files      *files.Local
+	redis      jobs.Redis // without a client when the app does not work
+	reports    *report.Catalog
+	registry   *jobs.Registry
+	dispatcher *jobs.Dispatcher
+	metrics    *prometheus.Registry
+	name       string
+	extras     extras
+	closers    []func()
+}
+
+// openApp opens the database and the files. withRedis is for those who work or relay.
+func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withRedis bool) (_ *app, err error) {
+	a := &app{conf: conf, log: log, extras: x, name: workerName(), metrics: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	conns := int32(2*conf.Concurrency + 12) // each attempt beats and decides; web and relay need some too
+	if a.store, err = storage.Open(ctx, conf.DatabaseURL, storage.Options{MaxConns: conns}); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, a.store.Close)
+	id, err := a.store.Installation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.files, err = files.OpenLocal(conf.Files, id); err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, func() { _ = a.files.Close() })
+	if withRedis {
+		if conf.RedisURL == "" {
+			return nil, errors.New("REDIS_URL is not set: workers and schedulers need the Redis that the others use")
+		}
+		if a.redis, err = jobs.OpenRedis(ctx, conf.RedisURL, conf.Namespace); err != nil {
+			return nil, err
+		}
+		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })
+	}
+	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return a, a.register()
+}
+
+// register builds what knows the kinds of jobs.
+func (a *app) register() (err error) {
+	a.reports = newCatalog(a.conf)
+	kinds := append([]jobs.Kind{jobs.ReportKind(a.reports), jobs.InvoiceKind()}, a.extras.kinds...)
+	if a.registry, err = jobs.NewRegistry(kinds...); err != nil {
+		return err
+	}
+	a.dispatcher = jobs.NewDispatcher(a.store, a.registry)
+	return nil
+}
+
+// newCatalog has the demo's reports and, winning over them, the user's.
+func newCatalog(conf Config) *report.Catalog {
+	return report.NewCatalog(demo.Reports(), os.DirFS(conf.Reports))
+}
+
+func (a *app) close() {
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		a.closers[i]()
+	}
+}
+
+// leaser is who should work, as configured.
+func (a *app) leaser() jobs.Leaser {
+	if a.conf.LeaseBackend == "none" {
+		return jobs.AlwaysLeaser{}
+	}
+	return a.redis.Leaser(a.conf.Lease)
+}
+
+func (a *app) worker() (*jobs.Worker, error) {
+	metrics, err := jobs.NewMetrics(a.metrics)
+	if err != nil {
+		return nil, err
+	}
+	return jobs.NewWorker(jobs.WorkerConfig{
+		Store: a.store, Files: a.files, Registry: a.registry, Redis: a.redis, Leaser: a.leaser(),
+		Name: a.name, Log: a.log, Concurrency: a.conf.Concurrency, Queues: a.conf.Queues,
+		Lease: a.conf.Lease, Grace: a.conf.Grace, Metrics: metrics, Faults: a.extras.faults,
+	}), nil
+}
+
+func (a *app) relay() *jobs.Relay {
+	return jobs.NewRelay(a.store, a.redis, a.conf.Lease, a.log)
+}
+
+func (a *app) sweep() *storage.Sweep {
+	return storage.NewSweep(a.store, a.files, storage.SweepOptions{
+		Grace: a.conf.SweepGrace, Quarantine: a.conf.SweepQuarantine, Superseded: a.conf.SweepSuperseded, Worker: a.name,
+	})
+}
+
+func (a *app) scheduler() *jobs.Scheduler {
+	return jobs.NewScheduler(a.store, a.dispatcher, a.sweep(), a.conf.SweepEvery, a.log)
+}
+
+func (a *app) web() *web.Server {
+	return web.New(web.Config{
+		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease,
+	})
+}
+
+// ready is what a load balancer asks: can this process serve right now?
+func (a *app) ready(ctx context.Context) error {
+	if err := a.store.Ping(ctx); err != nil {
+		a.log.Warn("not ready", "error", err)
+		return web.NotReady("database")
+	}
+	if a.redis.Client == nil {
+		return nil
+	}
+	if err := a.redis.Client.Ping(ctx).Err(); err != nil {
+		a.log.Warn("not ready", "error", err)
+		return web.NotReady("redis")
+	}
+	return nil
+}
+
+// workerName is unique among processes that run at once, and says where.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	tag := make([]byte, 2)
+	_, _ = rand.Read(tag)
+	return fmt.Sprintf("%s-%d-%x", host, os.Getpid(), tag)
+}
+
+// listen opens the address of the dashboard.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--addr %s: %w (choose another with --addr)", addr, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fenceline/fenceline/jobs/invalid"
+)
+
+// setting is one thing that can be configured. The table below is the only
+// place that knows it: flags, environment, help, README and the compose file are
+// made from it or checked against it.
+type setting struct {
+	name    string // of the flag; empty when there is only the variable (secrets would show in the process list)
+	env     string
+	def     string
+	help    string
+	secret  bool
+	example string // in the README, instead of the default
+}
+
+var settings = [...]setting{
+	{name: "data", env: "FENCELINE_DATA", def: "./.fenceline", help: "folder of the private servers, and where other commands find them"},
+	{name: "addr", env: "FENCELINE_ADDR", def: "127.0.0.1:8080", help: "address of the dashboard and the API"},
+	{env: "DATABASE_URL", help: "PostgreSQL to use; empty: a private one in the data folder", secret: true, example: "postgres://user:secret@host/db"},
+	{env: "REDIS_URL", help: "Redis to use; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
+	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
+	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
+	{name: "public-url", env: "PUBLIC_URL", help: "how browsers reach the dashboard; empty: http:// and the address", example: "https://exports.example.com"},
+	{name: "namespace", env: "FENCELINE_NAMESPACE", def: "fenceline", help: "beginning of every name in Redis, for a Redis that others use too"},
+	{name: "concurrency", env: "FENCELINE_CONCURRENCY", def: "8", help: "how many jobs a worker runs at once"},
+	{name: "queues", env: "FENCELINE_QUEUES", def: "default=1", help: "queues that a worker serves, with their weights"},
+	{name: "lease", env: "FENCELINE_LEASE", def: "15s", help: "how long a worker may be silent before its job goes to another"},
+	{name: "lease-backend", env: "LEASE_URL", def: "redis", help: "who hands out leases: redis, or none (every worker may work; nothing breaks)"},
+	{name: "grace", env: "FENCELINE_GRACE", def: "10s", help: "how long running jobs may go on after a stop before they are handed back"},
+	{name: "sweep-every", env: "SWEEP_EVERY", def: "1m", help: "how often the scheduler cleans up; 0 for never"},
+	{name: "sweep-grace", env: "SWEEP_GRACE", def: "15m", help: "how long an attempt must be silent before it is condemned"},
+	{name: "sweep-quarantine", env: "SWEEP_QUARANTINE", def: "10m", help: "how long files of a fenced, failed or condemned attempt stay"},
+	{name: "sweep-superseded", env: "SWEEP_SUPERSEDED", def: "168h", help: "how long replaced publications stay"},
+	{name: "url", env: "FENCELINE_URL", help: "a Fenceline elsewhere that `dispatch` asks over its API", example: "https://exports.example.com"},
+	{env: "FENCELINE_TOKEN", help: "API token for FENCELINE_URL", secret: true, example: "fl_…"},
+	{name: "log-level", env: "LOG_LEVEL", def: "info", help: "debug, info, warn or error"},
+	{name: "log-format", env: "LOG_FORMAT", def: "text", help: "text or json"},
+}
+
+// Config is the configuration of one run: flag before environment before default.
+type Config struct {
+	Data, Addr, DatabaseURL, RedisURL, Files, Reports, PublicURL, Namespace string
+	RemoteURL, RemoteToken, LeaseBackend, LogFormat                         string
+	Concurrency                                                             int
+	Queues                                                                  map[string]int
+	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded  time.Duration
+	LogLevel                                                                slog.Level
+}
+
+// addFlags registers the settings that have a flag.
+func addFlags(flags *pflag.FlagSet) {
+	for _, s := range settings {
+		if s.name != "" {
+			flags.String(s.name, s.def, s.help+" ("+s.env+")")
+		}
+	}
+}
+
+// loadConfig reads every setting and refuses what does not fit, naming the
+// setting and its value (never a secret's).
+func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
+	r := &configReader{flags: flags, getenv: getenv}
+	c := Config{
+		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
+		DatabaseURL: r.text("DATABASE_URL"), RedisURL: r.text("REDIS_URL"),
+		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
+		PublicURL: r.text("PUBLIC_URL"), Namespace: r.text("FENCELINE_NAMESPACE"),
+		RemoteURL: r.text("FENCELINE_URL"), RemoteToken: r.text("FENCELINE_TOKEN"),
+		Concurrency: r.number("FENCELINE_CONCURRENCY", 1, 10_000), Queues: r.queues("FENCELINE_QUEUES"),
+		Lease: r.duration("FENCELINE_LEASE", time.Second), Grace: r.duration("FENCELINE_GRACE", 0),
+		LeaseBackend: r.oneOf("LEASE_URL", "redis", "none"),
+		SweepEvery:   r.duration("SWEEP_EVERY", 0), SweepGrace: r.duration("SWEEP_GRACE", 0),
+		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0),
+		LogLevel: r.level("LOG_LEVEL"), LogFormat: r.oneOf("LOG_FORMAT", "text", "json"),
+	}
+	if c.Files == "" {
+		c.Files = filepath.Join(c.Data, "files")
+	}
+	r.checkURL("PUBLIC_URL", c.PublicURL)
+	r.checkURL("FENCELINE_URL", c.RemoteURL)
+	if strings.ContainsAny(c.Namespace, "{} ") || c.Namespace == "" {
+		r.refused.Add("FENCELINE_NAMESPACE", c.Namespace, "must not be empty or hold braces or spaces")
+	}
+	return c, r.refused.OrNil()
+}
+
+type configReader struct {
+	flags   *pflag.FlagSet
+	getenv  func(string) string
+	refused invalid.Error
+}
+
+func (r *configReader) text(env string) string {
+	for _, s := range settings {
+		if s.env != env {
+			continue
+		}
+		if s.name != "" {
+			if f := r.flags.Lookup(s.name); f != nil && f.Changed {
+				return f.Value.String()
+			}
+		}
+		if v := r.getenv(env); v != "" {
+			return v
+		}
+		return s.def
+	}
+	panic("no setting " + env) // a mistake in this file
+}
+
+func (r *configReader) number(env string, least, most int) int {
+	n, err := strconv.Atoi(r.text(env))
+	if err != nil || n < least || n > most {
+		r.refused.Add(env, r.text(env), "must be a number from %d to %d", least, most)
+	}
+	return n
+}
+
+func (r *configReader) duration(env string, least time.Duration) time.Duration {
+	d, err := time.ParseDuration(r.text(env))
+	if err != nil || d < least {
+		r.refused.Add(env, r.text(env), "must be a duration such as 30s or 15m, at least %s", least)
+	}
+	return d
+}
+
+func (r *configReader) oneOf(env string, values ...string) string {
+	v := r.text(env)
+	for _, ok := range values {
+		if v == ok {
+			return v
+		}
+	}
+	r.refused.Add(env, v, "must be one of %s", strings.Join(values, ", "))
+	return v
+}
+
+func (r *configReader) level(env string) slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(r.text(env))); err != nil {
+		r.refused.Add(env, r.text(env), "must be debug, info, warn or error")
+	}
+	return l
+}
+
+func (r *configReader) queues(env string) map[string]int {
+	queues := map[string]int{}
+	for part := range strings.SplitSeq(r.text(env), ",") {
+		name, weight, found := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := 1, error(nil)
+		if found {
+			n, err = strconv.Atoi(weight)
+		}
+		if name == "" || err != nil || n < 1 {
+			r.refused.Add(env, r.text(env), "must be names with weights, such as default=3,slow=1")
+			return nil
+		}
+		queues[name] = n
+	}
+	return queues
+}
+
+func (r *configReader) checkURL(env, text string) {
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		r.refused.Add(env, text, "must be an http or https URL")
+	}
+}
+
+// url is how browsers reach the dashboard: as configured, or at the address
+// that is listened on.
+func (c Config) url(addr string) string {
+	if c.PublicURL != "" {
+		return strings.TrimSuffix(c.PublicURL, "/")
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "http://" + addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// LogValue shows the configuration without its secrets.
+func (c Config) LogValue() slog.Value {
+	set := func(s string) string {
+		if s == "" {
+			return "private"
+		}
+		return "set"
+	}
+	return slog.GroupValue(slog.String("data", c.Data), slog.String("addr", c.Addr), slog.String("database", set(c.DatabaseURL)),
+		slog.String("redis", set(c.RedisURL)), slog.String("files", c.Files), slog.String("lease", fmt.Sprint(c.Lease)))
+}

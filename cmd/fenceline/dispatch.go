@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// dispatchFlags are what all kinds of dispatch take.
+type dispatchFlags struct {
+	tenant, queue, key, output string
+	delay, timeout             time.Duration
+	attempts                   int
+	wait                       bool
+}
+
+func (c *cli) dispatchCmd() *cobra.Command {
+	var f dispatchFlags
+	var params []string
+	var format string
+	report := &cobra.Command{
+		Use: "report NAME", Short: "Dispatch a report",
+		Example: "  fenceline dispatch report orders --param from=2026-01-01 --param to=2026-02-01 --format csv --wait -o orders.csv",
+		Args:    exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
+			values, err := parseParams(params)
+			if err != nil {
+				return err
+			}
+			return c.dispatch(cmd.Context(), "report", map[string]any{"report": args[0], "params": values, "format": format}, f)
+		},
+	}
+	report.Flags().StringArrayVar(&params, "param", nil, "a parameter as name=value; may be repeated")
+	report.Flags().StringVar(&format, "format", "csv", "csv")
+	invoice := &cobra.Command{
+		Use: "invoice FILE", Short: "Dispatch an invoice document (JSON; - for standard input)",
+		Example: "  fenceline dispatch invoice invoice.json --wait -o inv.pdf",
+		Args:    exactly("FILE"), RunE: func(cmd *cobra.Command, args []string) error {
+			raw, err := readInput(args[0])
+			if err != nil {
+				return err
+			}
+			return c.dispatch(cmd.Context(), "invoice", json.RawMessage(raw), f)
+		},
+	}
+	g := group("dispatch", "Ask for an export", report, invoice, c.exampleInvoiceCmd())
+	for _, cmd := range []*cobra.Command{report, invoice} {
+		f.register(cmd)
+	}
+	return g
+}
+
+func (f *dispatchFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.tenant, "tenant", jobs.DefaultTenant, "whose export it is")
+	cmd.Flags().StringVar(&f.queue, "queue", "default", "queue to wait in")
+	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "the same key with the same request is the same job")
+	cmd.Flags().DurationVar(&f.delay, "delay", 0, "how long to wait before the job is due")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Hour, "bound of each attempt")
+	cmd.Flags().IntVar(&f.attempts, "max-attempts", 3, "how often it may fail")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until the job has ended")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "save the published file here (implies --wait; - for standard output)")
+}
+
+func parseParams(list []string) (map[string]string, error) {
+	values := make(map[string]string, len(list))
+	refused := new(invalid.Error)
+	for _, p := range list {
+		name, value, found := strings.Cut(p, "=")
+		if _, twice := values[name]; twice {
+			refused.Add("params."+name, value, "was given twice")
+		}
+		if !found || name == "" {
+			refused.Add("--param", p, "must be name=value")
+		}
+		values[name] = value
+	}
+	return values, refused.OrNil()
+}
+
+func readInput(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(os.Stdin, 2<<20))
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, &coded{exitNotFound, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 2<<20)) // more than any payload may have: the check says so
+}
+
+func (c *cli) dispatch(ctx context.Context, kind string, payload any, f dispatchFlags) error {
+	raw, err := rawJSON(payload)
+	if err != nil {
+		return err
+	}
+	if f.output == "-" && c.json {
+		return usageError("-o - and --json both want standard output; choose one")
+	}
+	if c.conf.RemoteURL != "" {
+		return c.dispatchRemote(ctx, kind, raw, f)
+	}
+	return c.withApp(ctx, func(ctx context.Context, a *app) error {
+		receipt, err := a.dispatcher.Dispatch(ctx, nil, jobs.Request{Kind: kind, Tenant: f.tenant, Payload: raw},
+			jobs.Queue(f.queue), jobs.Delay(f.delay), jobs.Timeout(f.timeout), jobs.MaxAttempts(f.attempts),
+			jobs.IdempotencyKey(f.key), jobs.RequestedBy("cli"))
+		if err != nil {
+			return err
+		}
+		if !f.wait && f.output == "" {
+			return c.printReceipt(receipt)
+		}
+		return c.await(ctx, a, receipt.Job, f.output)
+	})
+}
+
+func rawJSON(payload any) (json.RawMessage, error) {
+	if raw, ok := payload.(json.RawMessage); ok { // as the user wrote it: the kind says what is wrong with it
+		return raw, nil
+	}
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode the payload: %w", err)
+	}
+	return raw, nil
+}
+
+func (c *cli) printReceipt(r jobs.Receipt) error {
+	return c.print(map[string]any{"job": r.Job, "reused": r.Reused}, func(w io.Writer) {
+		fmt.Fprintf(w, "job %s %s", r.Job.ID, r.Job.State)
+		if r.Reused {
+			fmt.Fprint(w, " (it was there already)")
+		}
+		fmt.Fprintf(w, "\nwatch it:  fenceline job show %s\n", r.Job.ID)
+	})
+}
+
+// withApp opens database and files, without Redis.
+func (c *cli) withApp(ctx context.Context, fn func(context.Context, *app) error) error {
+	return c.part(ctx, false, fn)
+}
+
+// await shows the job's progress until it has ended, and saves its file.
+func (c *cli) await(ctx context.Context, a *app, job storage.Job, output string) error {
+	job, err := c.watch(ctx, a.store, job.ID)
+	if err != nil {
+		return err
+	}
+	if err := notDone(job); err != nil {
+		return err
+	}
+	return c.deliver(ctx, a, job, output)
+}
+
+// notDone says why an ended job published nothing; nil when it did.
+func notDone(job storage.Job) error {
+	switch job.State {
+	case storage.JobDone:
+		return nil
+	case storage.JobSuperseded:
+		return &coded{exitRefused, fmt.Errorf("job %s was superseded: a newer job published this export first; `fenceline export show %s` shows it", job.ID, job.ExportID)}
+	case storage.JobCancelled:
+		return &coded{exitFailed, fmt.Errorf("job %s was cancelled", job.ID)}
+	}
+	return &coded{exitFailed, fmt.Errorf("job %s failed: %s", job.ID, deref(job.Error))}
+}
+
+// deliver saves what the job published, by the attempt that published it: a
+// newer publication must not slip in between.
+func (c *cli) deliver(ctx context.Context, a *app, job storage.Job, output string) error {
+	export, err := a.store.Export(ctx, everything, job.ExportID)
+	if err != nil {
+		return err
+	}
+	attempt, err := a.store.Attempt(ctx, *job.AttemptID)
+	if err != nil {
+		return err
+	}
+	list, err := a.store.Files(ctx, attempt.ID)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		if len(list) != 1 {
+			return usageError("the export has %d files; save them with `fenceline export download %s`", len(list), export.ID)
+		}
+		if err := c.save(a, attempt, list[0], output); err != nil {
+			return err
+		}
+	}
+	if output == "-" {
+		return nil
+	}
+	return c.print(map[string]any{"job": job, "attempt": attempt, "files": list, "saved": output}, func(w io.Writer) {
+		for _, f := range list {
+			fmt.Fprintf(w, "published %s with token %d: %d rows, %d bytes, sha256 %s\n", f.Name, attempt.Token, f.Rows, f.Size, f.SHA256)
+		}
+		if output != "" {
+			fmt.Fprintf(w, "saved to %s\n", output)
+		}
+	})
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return "unknown"
+	}
+	return *s
+}

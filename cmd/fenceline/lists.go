@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/invoice"
+	"github.com/fenceline/fenceline/storage"
+)
+
+func (c *cli) jobCmd() *cobra.Command {
+	var filter storage.JobFilter
+	var state string
+	list := &cobra.Command{Use: "list", Short: "List jobs, the newest first", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			filter.State = storage.JobState(state)
+			page, err := store.Jobs(ctx, everything, filter)
+			if err != nil {
+				return err
+			}
+			return c.print(page, func(w io.Writer) {
+				fmt.Fprintln(w, "JOB\tSTATE\tTENANT\tTITLE\tATTEMPTS\tCREATED\tERROR")
+				for _, j := range page.Items {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%.60s\n", j.ID, j.State, j.Tenant, j.Title, j.Attempts, stamp(&j.CreatedAt), orDash(j.Error))
+				}
+				c.more(w, page.Next)
+			})
+		})
+	}}
+	list.Flags().StringVar(&state, "state", "", "only jobs in this state")
+	list.Flags().StringVar(&filter.After, "after", "", "go on where a list ended")
+	list.Flags().IntVar(&filter.Limit, "limit", 50, "how many, at most 200")
+	show := &cobra.Command{Use: "show JOB", Short: "Show a job and its attempts", Args: exactly("JOB"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error { return c.showJob(ctx, store, args[0]) })
+	}}
+	cancel := &cobra.Command{Use: "cancel JOB", Short: "Cancel a job; it cannot publish afterwards", Args: exactly("JOB"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			id, err := parseID("JOB", args[0])
+			if err != nil {
+				return err
+			}
+			after, err := store.CancelJob(ctx, everything, id)
+			if err != nil {
+				return err
+			}
+			if after != storage.JobCancelled && after != storage.JobCancelling {
+				return &coded{exitRefused, fmt.Errorf("job %s is %s and cannot be cancelled any more", id, after)}
+			}
+			return c.print(map[string]any{"job": id, "state": after}, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", id, after) })
+		})
+	}}
+	return group("job", "Jobs", list, show, cancel)
+}
+
+func (c *cli) showJob(ctx context.Context, store *storage.Store, text string) error {
+	id, err := parseID("JOB", text)
+	if err != nil {
+		return err
+	}
+	job, err := store.Job(ctx, everything, id)
+	if err != nil {
+		return err
+	}
+	attempts, err := store.JobAttempts(ctx, id, 100)
+	if err != nil {
+		return err
+	}
+	return c.print(map[string]any{"job": job, "attempts": attempts}, func(w io.Writer) {
+		fmt.Fprintf(w, "job\t%s\nstate\t%s\ntitle\t%s\nkind\t%s\ntenant\t%s\nexport\t%s\ncreated\t%s\nfailures\t%d of %d\ncrashes\t%d\n",
+			job.ID, job.State, job.Title, job.Kind, job.Tenant, job.ExportID, stamp(&job.CreatedAt), job.Failures, job.MaxAttempts, job.Crashes)
+		if job.Error != nil {
+			fmt.Fprintf(w, "error\t%s\n", *job.Error)
+		}
+		fmt.Fprintln(w)
+		attemptTable(w, attempts)
+	})
+}
+
+func attemptTable(w io.Writer, attempts []storage.Attempt) {
+	fmt.Fprintln(w, "TOKEN\tSTATE\tWHY\tWORKER\tROWS\tBYTES\tSTARTED\tENDED")
+	for _, a := range attempts {
+		state := string(a.State)
+		if a.State == storage.AttemptDeleted && a.Verdict != nil {
+			state = string(*a.Verdict) + ", swept"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.Token, state, orDash(a.Reason), a.Worker, a.Rows, a.Bytes, stamp(&a.StartedAt), stamp(a.FinishedAt))
+	}
+}
+
+func (c *cli) exportCmd() *cobra.Command {
+	var filter storage.ExportFilter
+	list := &cobra.Command{Use: "list", Short: "List exports, the newest activity first", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			page, err := store.Exports(ctx, everything, filter)
+			if err != nil {
+				return err
+			}
+			return c.print(page, func(w io.Writer) {
+				fmt.Fprintln(w, "EXPORT\tTENANT\tKIND\tTITLE\tTOKEN\tROWS\tBYTES\tPUBLISHED\tNEWEST JOB")
+				for _, e := range page.Items {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, e.Kind, e.Title, e.LastToken, number(e.Rows), number(e.Bytes),
+						stamp(e.PublishedAt), orDash((*string)(e.JobState)))
+				}
+				c.more(w, page.Next)
+			})
+		})
+	}}
+	list.Flags().StringVar(&filter.Kind, "kind", "", "only exports of this kind")
+	list.Flags().StringVar(&filter.Search, "search", "", "only exports with this in their title or key")
+	list.Flags().StringVar(&filter.After, "after", "", "go on where a list ended")
+	list.Flags().IntVar(&filter.Limit, "limit", 50, "how many, at most 200")
+	show := &cobra.Command{Use: "show EXPORT", Short: "Show an export, its files and its attempts", Args: exactly("EXPORT"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error { return c.showExport(ctx, store, args[0]) })
+	}}
+	var to string
+	download := &cobra.Command{Use: "download EXPORT", Short: "Save the current files of an export", Args: exactly("EXPORT"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error { return c.download(ctx, a, args[0], to) })
+	}}
+	download.Flags().StringVarP(&to, "output", "o", ".", "folder to save into")
+	return group("export", "Exports", list, show, download)
+}
+
+func (c *cli) showExport(ctx context.Context, store *storage.Store, text string) error {
+	id, err := parseID("EXPORT", text)
+	if err != nil {
+		return err
+	}
+	export, err := store.Export(ctx, everything, id)
+	if err != nil {
+		return err
+	}
+	attempts, err := store.Attempts(ctx, id, 100)
+	if err != nil {
+		return err
+	}
+	var list []storage.File
+	if export.AttemptID != nil {
+		if list, err = store.Files(ctx, *export.AttemptID); err != nil {
+			return err
+		}
+	}
+	return c.print(map[string]any{"export": export, "files": list, "attempts": attempts}, func(w io.Writer) {
+		fmt.Fprintf(w, "export\t%s\ntitle\t%s\nkey\t%s / %s / %s\ncurrent token\t%d\npublished\t%s\n\n",
+			export.ID, export.Title, export.Tenant, export.Kind, export.Key, export.LastToken, stamp(export.PublishedAt))
+		for _, f := range list {
+			fmt.Fprintf(w, "%s\t%d rows\t%d bytes\tsha256 %s\n", f.Name, f.Rows, f.Size, f.SHA256)
+		}
+		fmt.Fprintln(w)
+		attemptTable(w, attempts)
+	})
+}
+
+func (c *cli) download(ctx context.Context, a *app, text, dir string) error {
+	id, err := parseID("EXPORT", text)
+	if err != nil {
+		return err
+	}
+	export, err := a.store.Export(ctx, everything, id)
+	if err != nil {
+		return err
+	}
+	if export.AttemptID == nil {
+		return &coded{exitNotFound, fmt.Errorf("export %s was never published", id)}
+	}
+	attempt, err := a.store.Attempt(ctx, *export.AttemptID)
+	if err != nil {
+		return err
+	}
+	list, err := a.store.Files(ctx, attempt.ID)
+	if err != nil {
+		return err
+	}
+	var saved []string
+	for _, f := range list {
+		to := filepath.Join(dir, filepath.Base(f.Name))
+		if err := c.save(a, attempt, f, to); err != nil {
+			return err
+		}
+		saved = append(saved, to)
+	}
+	return c.print(map[string]any{"saved": saved, "token": attempt.Token, "files": list}, func(w io.Writer) {
+		for _, s := range saved {
+			fmt.Fprintln(w, "saved", s)
+		}
+	})
+}
+
+func (c *cli) reportCmd() *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List the reports that can be dispatched", Args: exactly(), RunE: func(*cobra.Command, []string) error {
+		catalog := newCatalog(c.conf)
+		defs, broken := catalog.List()
+		type line struct {
+			Name        string `json:"name"`
+			Title       string `json:"title"`
+			Description string `json:"description,omitempty"`
+			Params      any    `json:"params"`
+		}
+		lines := make([]line, 0, len(defs))
+		for _, d := range defs {
+			lines = append(lines, line{d.Name, d.Title, d.Description, d.Params})
+		}
+		err := c.print(lines, func(w io.Writer) {
+			fmt.Fprintln(w, "REPORT\tTITLE\tPARAMETERS")
+			for _, d := range defs {
+				fmt.Fprintf(w, "%s\t%s\t", d.Name, d.Title)
+				for _, p := range d.Params {
+					need := ""
+					if p.Required {
+						need = "!"
+					}
+					fmt.Fprintf(w, "%s%s:%s ", p.Name, need, p.Type)
+				}
+				fmt.Fprintln(w)
+			}
+		})
+		return errors.Join(err, broken)
+	}}
+	return group("report", "Reports", list)
+}
+
+func (c *cli) exampleInvoiceCmd() *cobra.Command {
+	return &cobra.Command{Use: "example-invoice", Short: "Print an invoice document to start from", Args: exactly(), RunE: func(*cobra.Command, []string) error {
+		_, err := c.out.Write(invoice.Example())
+		return err
+	}}
+}
+
+func (c *cli) scheduleListCmd() *cobra.Command {
+	return &cobra.Command{Use: "list", Short: "List schedules", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			list, err := store.Schedules(ctx)
+			if err != nil {
+				return err
+			}
+			return c.print(list, func(w io.Writer) {
+				fmt.Fprintln(w, "SCHEDULE\tCRON\tZONE\tTENANT\tKIND\tLAST")
+				for _, s := range list {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Cron, s.Zone, s.Tenant, s.Kind, stamp(s.LastFire))
+				}
+			})
+		})
+	}}
+}
+
+func (c *cli) schedulePutCmd() *cobra.Command {
+	var params []string
+	s := storage.Schedule{Kind: "report"}
+	cmd := &cobra.Command{
+		Use: "put NAME REPORT", Short: "Dispatch a report by the clock; replaces the schedule of this name",
+		Example: "  fenceline schedule put monday stock --cron '0 6 * * 1' --zone Europe/Berlin",
+		Args:    exactly("NAME", "REPORT"), RunE: func(cmd *cobra.Command, args []string) error {
+			values, err := parseParams(params)
+			if err != nil {
+				return err
+			}
+			if _, _, err := jobs.ParseCron(s.Cron, s.Zone); err != nil {
+				return err
+			}
+			s.Name = args[0]
+			if s.Payload, err = rawJSON(map[string]any{"report": args[1], "params": values, "format": "csv"}); err != nil {
+				return err
+			}
+			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
+				if err := a.dispatcher.Check(jobs.Request{Kind: s.Kind, Tenant: s.Tenant, Payload: s.Payload}); err != nil {
+					return err
+				}
+				if err := a.store.PutSchedule(ctx, s); err != nil {
+					return err
+				}
+				return c.print(map[string]string{"schedule": s.Name}, func(w io.Writer) { fmt.Fprintln(w, "saved schedule", s.Name) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&s.Cron, "cron", "", "five fields, or @daily and the like")
+	cmd.Flags().StringVar(&s.Zone, "zone", "UTC", "time zone of the expression")
+	cmd.Flags().StringVar(&s.Tenant, "tenant", jobs.DefaultTenant, "whose export it is")
+	cmd.Flags().StringArrayVar(&params, "param", nil, "a parameter as name=value; may be repeated")
+	return cmd
+}
+
+func (c *cli) scheduleDeleteCmd() *cobra.Command {
+	return &cobra.Command{Use: "delete NAME", Short: "Delete a schedule; its jobs stay", Args: exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			if err := store.DeleteSchedule(ctx, args[0]); err != nil {
+				return err
+			}
+			return c.print(map[string]string{"deleted": args[0]}, func(w io.Writer) { fmt.Fprintln(w, "deleted schedule", args[0]) })
+		})
+	}}
+}
+
+func (c *cli) more(w io.Writer, next string) {
+	if next != "" {
+		fmt.Fprintf(w, "\nmore: --after %s\n", next)
+	}
+}
+
+func orDash(s *string) string {
+	if s == nil || *s == "" {
+		return "–"
+	}
+	return *s
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "–"
+	}
+	return fmt.Sprint(*n)
+}

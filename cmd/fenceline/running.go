@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// runningName is the file in the data folder by which other commands find the
+// private servers. It holds their passwords and is readable by its owner only.
+const runningName = "running.json"
+
+type running struct {
+	PID         int       `json:"pid"`
+	Started     time.Time `json:"started"`
+	DatabaseURL string    `json:"database_url"`
+	RedisURL    string    `json:"redis_url"`
+	URL         string    `json:"url"`
+	Namespace   string    `json:"namespace"`
+	Files       string    `json:"files"`
+}
+
+// writeRunning replaces the file as a whole.
+func writeRunning(dir string, r running) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(dir, "."+runningName)
+	if err := os.WriteFile(temp, raw, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", runningName, err)
+	}
+	return os.Rename(temp, filepath.Join(dir, runningName))
+}
+
+func removeRunning(dir string) { _ = os.Remove(filepath.Join(dir, runningName)) }
+
+// findServers fills in what the environment does not say from a running `up`.
+func findServers(c Config) (Config, error) {
+	if c.DatabaseURL != "" {
+		return c, nil
+	}
+	raw, err := os.ReadFile(filepath.Join(c.Data, runningName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("no Fenceline runs on %s: start one with `fenceline up`, give its folder with --data, or set DATABASE_URL", c.Data)
+	}
+	if err != nil {
+		return c, fmt.Errorf("look for a running Fenceline: %w", err)
+	}
+	var r running
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return c, fmt.Errorf("read %s in %s: %w", runningName, c.Data, err)
+	}
+	c.DatabaseURL, c.Files, c.Namespace = r.DatabaseURL, r.Files, r.Namespace
+	if c.PublicURL == "" {
+		c.PublicURL = r.URL
+	}
+	if c.RedisURL == "" {
+		c.RedisURL = r.RedisURL
+	}
+	return c, nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fenceline/fenceline/jobs/report/demo"
+	"github.com/fenceline/fenceline/storage"
+)
+
+func demoSQL() string { return demo.ShopSQL() }
+
+// runAll is `up`: web, worker, relay and scheduler in one process. The web goes
+// on while the worker finishes what it has.
+func (a *app) runAll(ctx context.Context, l net.Listener, ready func() error) error {
+	site := a.web()
+	worker, err := a.worker()
+	if err != nil {
+		return err
+	}
+	relay, scheduler := a.relay(), a.scheduler()
+	if err := ready(); err != nil {
+		return err
+	}
+	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRest()
+	return runParts(ctx, func(ctx context.Context) error {
+		defer stopRest()
+		return worker.Run(ctx)
+	}, func(context.Context) error {
+		return runParts(rest, func(ctx context.Context) error { return site.Run(ctx, l) }, relay.Run, scheduler.Run)
+	})
+}
+
+func (c *cli) serveCmd() *cobra.Command {
+	return &cobra.Command{Use: "serve", Short: "Serve the dashboard and the API", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.part(cmd.Context(), false, func(ctx context.Context, a *app) error {
+			l, err := listen(a.conf.Addr)
+			if err != nil {
+				return err
+			}
+			a.conf.PublicURL = a.conf.url(l.Addr().String())
+			c.log.Info("serving", "url", a.conf.PublicURL)
+			return a.web().Run(ctx, l)
+		})
+	}}
+}
+
+func (c *cli) workCmd() *cobra.Command {
+	return &cobra.Command{Use: "work", Short: "Run jobs", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.part(cmd.Context(), true, func(ctx context.Context, a *app) error {
+			worker, err := a.worker()
+			if err != nil {
+				return err
+			}
+			return runParts(ctx, worker.Run, a.relay().Run)
+		})
+	}}
+}
+
+func (c *cli) scheduleCmd() *cobra.Command {
+	work := &cobra.Command{Use: "work", Short: "Dispatch schedules, ring for jobs and clean up", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.part(cmd.Context(), true, func(ctx context.Context, a *app) error {
+			return runParts(ctx, a.scheduler().Run, a.relay().Run)
+		})
+	}}
+	return group("schedule", "Jobs by the clock", work, c.scheduleListCmd(), c.schedulePutCmd(), c.scheduleDeleteCmd())
+}
+
+// part runs one part of Fenceline against configured servers, or those of a running `up`.
+func (c *cli) part(ctx context.Context, withRedis bool, fn func(context.Context, *app) error) error {
+	conf, err := findServers(c.conf)
+	if err != nil {
+		return err
+	}
+	conf.PublicURL = c.conf.PublicURL // another process than the one that runs on this folder
+	c.conf = conf
+	a, err := openApp(ctx, conf, c.log, c.extras, withRedis)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	return fn(ctx, a)
+}
+
+func (c *cli) migrateCmd() *cobra.Command {
+	return &cobra.Command{Use: "migrate", Short: "Bring the database to the newest schema", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		conf, err := findServers(c.conf)
+		if err != nil {
+			return err
+		}
+		n, err := storage.Migrate(cmd.Context(), conf.DatabaseURL)
+		if err != nil {
+			return err
+		}
+		return c.print(map[string]int{"migrations": n}, func(w io.Writer) { fmt.Fprintf(w, "%d migrations were run\n", n) })
+	}}
+}
+
+// signinValid is how long a sign-in link works.
+const signinValid = 30 * time.Minute
+
+func newSigninLink(ctx context.Context, store *storage.Store, base string) (string, error) {
+	secret, err := store.NewSigninLink(ctx, signinValid)
+	if err != nil {
+		return "", err
+	}
+	return base + "/signin?token=" + url.QueryEscape(secret), nil
+}
+
+func (c *cli) signinCmd() *cobra.Command {
+	return &cobra.Command{Use: "signin", Short: "Print a sign-in link that works once", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		store, err := c.store(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		link, err := newSigninLink(cmd.Context(), store, c.conf.url(c.conf.Addr))
+		if err != nil {
+			return err
+		}
+		return c.print(map[string]string{"signin": link}, func(w io.Writer) { fmt.Fprintln(w, link) })
+	}}
+}
+
+func (c *cli) tokenCmd() *cobra.Command {
+	var tenant string
+	create := &cobra.Command{Use: "create NAME", Short: "Make an API token; its secret is shown once", Args: exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			t, secret, err := store.NewToken(ctx, args[0], tenant)
+			if err != nil {
+				return err
+			}
+			return c.print(map[string]any{"token": t, "secret": secret}, func(w io.Writer) { fmt.Fprintln(w, secret) })
+		})
+	}}
+	create.Flags().StringVar(&tenant, "tenant", "", "the only tenant that it sees; empty: all")
+	list := &cobra.Command{Use: "list", Short: "List API tokens", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			tokens, err := store.Tokens(ctx)
+			if err != nil {
+				return err
+			}
+			return c.print(tokens, func(w io.Writer) {
+				fmt.Fprintln(w, "ID\tNAME\tTENANT\tCREATED\tLAST USED\tREVOKED")
+				for _, t := range tokens {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, orAll(t.Tenant), stamp(&t.CreatedAt), stamp(t.LastUsedAt), stamp(t.RevokedAt))
+				}
+			})
+		})
+	}}
+	revoke := &cobra.Command{Use: "revoke ID", Short: "End an API token for good", Args: exactly("ID"), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+			id, err := parseID("ID", args[0])
+			if err != nil {
+				return err
+			}
+			if err := store.RevokeToken(ctx, id); err != nil {
+				return err
+			}
+			return c.print(map[string]any{"revoked": id}, func(w io.Writer) { fmt.Fprintln(w, "revoked", id) })
+		})
+	}}
+	return group("token", "API tokens", create, list, revoke)
+}
+
+func (c *cli) withStore(ctx context.Context, fn func(context.Context, *storage.Store) error) error {
+	store, err := c.store(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return fn(ctx, store)
+}
+
+func orAll(tenant *string) string {
+	if tenant == nil {
+		return "all"
+	}
+	return *tenant
+}
+
+func stamp(t *time.Time) string {
+	if t == nil {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
