@@ -86,8 +86,14 @@ func (r Redis) ring(ctx context.Context, client *asynq.Client, inspector *asynq.
 		return fmt.Errorf("ring for job %s: %w", b.ID, err)
 	}
 	info, err := inspector.GetTaskInfo(r.queue(b.Queue), taskID(b))
-	if err != nil || info.State == asynq.TaskStatePending {
-		return nil // it is there, or was delivered just now
+	if errors.Is(err, asynq.ErrTaskNotFound) {
+		return nil // delivered just now
+	}
+	if err != nil {
+		return fmt.Errorf("look for the bell of job %s: %w", b.ID, err)
+	}
+	if info.State == asynq.TaskStatePending {
+		return nil // it waits for a worker
 	}
 	if info.State != asynq.TaskStateActive {
 		_ = inspector.DeleteTask(r.queue(b.Queue), taskID(b))

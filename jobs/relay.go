@@ -107,10 +107,7 @@ func (r *Relay) ringDue(ctx context.Context) error {
 			return err
 		}
 		for i, b := range bells {
-			err := r.redis.ring(ctx, r.client, r.inspector, b)
-			if errors.Is(err, errBlocked) {
-				err = r.store.NewGeneration(ctx, b)
-			}
+			err := r.ring(ctx, b)
 			if err != nil { // Redis is down: the rest come back in a second
 				return errors.Join(err, r.store.RingAgain(ctx, bells[i:], time.Second))
 			}
@@ -119,6 +116,19 @@ func (r *Relay) ringDue(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+func (r *Relay) ring(ctx context.Context, b storage.Bell) error {
+	err := r.redis.ring(ctx, r.client, r.inspector, b)
+	if errors.Is(err, asynq.ErrQueueNotFound) {
+		// Redis was emptied, and a client tells a queue's name only once: a new one tells it again.
+		r.client = asynq.NewClientFromRedisClient(r.redis.Client)
+		err = r.redis.ring(ctx, r.client, r.inspector, b)
+	}
+	if errors.Is(err, errBlocked) {
+		return r.store.NewGeneration(ctx, b)
+	}
+	return err
 }
 
 // listen keeps a database listener going: heard is called for every message,

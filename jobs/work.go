@@ -135,8 +135,9 @@ func (w *Worker) answer(ctx context.Context, t *asynq.Task) error {
 	if errors.Is(err, storage.ErrNotDue) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if err != nil { // an error would archive the bell and block its name
+		w.log.Warn("could not look at the job; the relay rings again", "job", c.Job, "error", err)
+		return nil
 	}
 	w.work(ctx, job)
 	return nil

@@ -395,20 +395,28 @@ func TestALeaserThatAlwaysSaysYes(t *testing.T) {
 	}
 }
 
-// A bell whose name is blocked in Redis by a dead task rings under a new one.
+// A bell whose name is blocked in Redis by a dead task rings under a new one,
+// also after a FLUSHALL, when Redis does not know the queue's name any more.
 func TestABlockedBellRingsAnew(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, redistest.Shared(t))
-	w.handle("ok", writes("x"))
-	job := w.dispatch("ok", "sales")
-	// What is left of a bell that was delivered to a worker that died before it claimed: an archived task.
-	queue, id := w.redis.Namespace+":default", fmt.Sprintf("%s-%d", job.ID, job.Generation)
-	key := "asynq:{" + queue + "}:t:" + id
-	w.must(w.redis.Client.SAdd(w.ctx, "asynq:queues", queue).Err())
-	w.must(w.redis.Client.HSet(w.ctx, key, "msg", "", "state", "archived").Err())
-	w.worker()
-	got := w.ends(job, storage.JobDone)
-	if got.Generation < 2 {
-		t.Errorf("generation %d: the bell was not blocked, the test shows nothing", got.Generation)
+	for _, emptied := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after a flush %t", emptied), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Server(t)
+			w := newWorld(t, server)
+			w.handle("ok", writes("x"))
+			w.worker()
+			w.ends(w.dispatch("ok", "before"), storage.JobDone)
+			if emptied {
+				server.FlushAll(t)
+			}
+			job := w.dispatch("ok", "sales", jobs.Delay(time.Second))
+			// What is left of a bell whose worker died before it claimed: an archived task.
+			id := fmt.Sprintf("%s-%d", job.ID, job.Generation)
+			w.must(w.redis.Client.HSet(w.ctx, "asynq:{"+w.redis.Namespace+":default}:t:"+id, "msg", "", "state", "archived").Err())
+			if got := w.ends(job, storage.JobDone); got.Generation < 2 {
+				t.Errorf("generation %d: the bell was not blocked, the test shows nothing", got.Generation)
+			}
+		})
 	}
 }
