@@ -177,7 +177,7 @@ BEGIN
     SELECT * INTO a FROM fenceline.attempts WHERE id = aid FOR UPDATE;
     IF NOT FOUND THEN RETURN 'unknown'; END IF;
     IF a.state NOT IN ('running', 'sealed') THEN RETURN a.state; END IF;
-    SELECT * INTO e FROM fenceline.exports WHERE id = a.export_id;
+    SELECT * INTO e FROM fenceline.exports WHERE id = a.export_id FOR NO KEY UPDATE;
     SELECT * INTO j FROM fenceline.jobs WHERE id = a.job_id FOR NO KEY UPDATE;
     IF j.attempt_id IS DISTINCT FROM aid THEN
         ruling := 'fenced';
@@ -192,6 +192,7 @@ BEGIN
     UPDATE fenceline.attempts SET state = ruling, reason = why, error = p_error, fenced_by = ahead, finished_at = clock_timestamp()
         WHERE id = aid;
     IF j.attempt_id IS DISTINCT FROM aid OR j.state NOT IN ('running', 'cancelling') THEN RETURN 'stale'; END IF;
+    UPDATE fenceline.exports SET changed_at = clock_timestamp() WHERE id = e.id;
     IF j.state = 'cancelling' THEN
         UPDATE fenceline.jobs SET state = 'cancelled', finished_at = clock_timestamp() WHERE id = j.id;
         RETURN 'cancelled';

@@ -101,9 +101,13 @@ func (s *Store) UseSigninLink(ctx context.Context, secret, name string, valid ti
 		if err := tx.Exec("INSERT INTO fenceline.users (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name).Error; err != nil {
 			return err
 		}
-		return tx.Exec(`INSERT INTO fenceline.sessions (secret_hash, user_id, expires_at)
+		begun := tx.Exec(`INSERT INTO fenceline.sessions (secret_hash, user_id, expires_at)
 			SELECT ?, id, clock_timestamp() + make_interval(secs => ?) FROM fenceline.users WHERE name = ? AND disabled_at IS NULL`,
-			hash, valid.Seconds(), name).Error
+			hash, valid.Seconds(), name)
+		if begun.Error == nil && begun.RowsAffected == 0 {
+			return ErrNotFound // the user is disabled; the link is not used up
+		}
+		return begun.Error
 	})
 	if err != nil {
 		return "", fmt.Errorf("sign in by link: %w", err)

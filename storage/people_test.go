@@ -46,6 +46,15 @@ func TestSigninLinkWorksOnce(t *testing.T) {
 	if _, err := w.store.SessionUser(w.ctx, sessions[0]); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a session that was ended: %v", err)
 	}
+	w.exec("UPDATE fenceline.users SET disabled_at = now()")
+	forDisabled, err := w.store.NewSigninLink(w.ctx, time.Minute)
+	w.must(err)
+	if _, err := w.store.UseSigninLink(w.ctx, forDisabled, "Ada", time.Hour); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("a disabled user: %v", err)
+	}
+	if ok, err := w.store.SigninLinkValid(w.ctx, forDisabled); err != nil || !ok {
+		t.Errorf("the link was used up for nothing: %t, %v", ok, err)
+	}
 	expired, err := w.store.NewSigninLink(w.ctx, -time.Minute)
 	w.must(err)
 	if _, err := w.store.UseSigninLink(w.ctx, expired, "Ada", time.Hour); !errors.Is(err, storage.ErrNotFound) {

@@ -209,10 +209,13 @@ func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], 
 // CountCap is where counting stops: a count of CountCap+1 means "more than CountCap".
 const CountCap = 10_000
 
+// OverviewWindow is how far back the numbers of [Overview] reach that have a past.
+const OverviewWindow = time.Hour
+
 // Overview are the numbers of the first page, each counted to [CountCap] at most.
 type Overview struct {
 	Running, Waiting int64 // jobs, now
-	// In the last hour:
+	// In the last OverviewWindow:
 	Published, Failed, Fenced int64
 	OldestWait                *time.Time // since when the oldest due job waits
 }
@@ -223,12 +226,12 @@ func (s *Store) Overview(ctx context.Context, scope Scope) (Overview, error) {
 	err := s.pool.QueryRow(ctx, `SELECT
 		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state IN ('running', 'cancelling') AND ($1 OR tenant = $2) LIMIT $3) x),
 		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state = 'queued' AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - interval '1 hour' AND state = 'done' AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - interval '1 hour' AND state = 'failed' AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'done' AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'failed' AND ($1 OR tenant = $2) LIMIT $3) x),
 		(SELECT count(*) FROM (SELECT FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
-			WHERE a.finished_at > now() - interval '1 hour' AND a.verdict = 'fenced' AND ($1 OR e.tenant = $2) LIMIT $3) x),
+			WHERE a.finished_at > now() - make_interval(secs => $4) AND a.verdict = 'fenced' AND ($1 OR e.tenant = $2) LIMIT $3) x),
 		(SELECT min(due_at) FROM (SELECT due_at FROM fenceline.jobs WHERE state = 'queued' AND due_at <= now() AND ($1 OR tenant = $2) LIMIT $3) x)`,
-		scope.All, scope.Tenant, CountCap+1).Scan(&o.Running, &o.Waiting, &o.Published, &o.Failed, &o.Fenced, &o.OldestWait)
+		scope.All, scope.Tenant, CountCap+1, OverviewWindow.Seconds()).Scan(&o.Running, &o.Waiting, &o.Published, &o.Failed, &o.Fenced, &o.OldestWait)
 	if err != nil {
 		return o, fmt.Errorf("count jobs: %w", err)
 	}

@@ -1,0 +1,96 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+// principal is who makes a request. The zero value is nobody and sees nothing.
+type principal struct {
+	name  string
+	scope storage.Scope
+	token bool // a program with an API token, not a person with a session
+}
+
+// maxSecret bounds what is looked up as a secret; ours are shorter.
+const maxSecret = 200
+
+// identify answers who makes a request, or [errSignIn] when it is nobody that the route lets in.
+func (s *Server) identify(r *http.Request, need access) (principal, error) {
+	if need == open {
+		return principal{}, nil
+	}
+	secret, given := bearer(r)
+	if given && need != signedIn {
+		return s.byToken(r.Context(), secret)
+	}
+	if need == apiToken {
+		return principal{}, errSignIn
+	}
+	return s.bySession(r)
+}
+
+// bearer is the secret of an Authorization header (RFC 6750 section 2.1).
+func bearer(r *http.Request) (secret string, given bool) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return "", false
+	}
+	scheme, secret, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", true
+	}
+	return strings.TrimSpace(secret), true
+}
+
+func (s *Server) byToken(ctx context.Context, secret string) (principal, error) {
+	if secret == "" || len(secret) > maxSecret {
+		return principal{}, errSignIn
+	}
+	t, err := s.store.TokenBySecret(ctx, secret)
+	if errors.Is(err, storage.ErrNotFound) {
+		return principal{}, errSignIn
+	}
+	return principal{name: "token " + t.Name, scope: t.Scope(), token: true}, err
+}
+
+func (s *Server) bySession(r *http.Request) (principal, error) {
+	secret := s.session(r)
+	if secret == "" {
+		return principal{}, errSignIn
+	}
+	u, err := s.store.SessionUser(r.Context(), secret)
+	if errors.Is(err, storage.ErrNotFound) {
+		return principal{}, errSignIn
+	}
+	return principal{name: u.Name, scope: u.Scope()}, err
+}
+
+// session is the secret in the session cookie, or empty.
+func (s *Server) session(r *http.Request) string {
+	c, err := r.Cookie(s.cookieName())
+	if err != nil || len(c.Value) > maxSecret {
+		return ""
+	}
+	return c.Value
+}
+
+// cookieName has the prefix __Host- over TLS: browsers then take the cookie only
+// from this host itself, and only over TLS.
+func (s *Server) cookieName() string {
+	if s.secure {
+		return "__Host-fenceline"
+	}
+	return "fenceline"
+}
+
+func (s *Server) setSession(w http.ResponseWriter, secret string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: s.cookieName(), Value: secret, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+	})
+}

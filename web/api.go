@@ -1,0 +1,319 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// maxBody bounds the body of a call, in bytes.
+const maxBody = 1 << 20
+
+// apiDispatch accepts a job: 202, with its address.
+func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return err
+	}
+	req, err := readRequest(w, r)
+	if err != nil {
+		return err
+	}
+	who := of(r).principal
+	if req.Tenant, err = tenantFor(who, req.Tenant); err != nil {
+		return err
+	}
+	receipt, err := s.dispatcher.Dispatch(r.Context(), nil, req, jobs.RequestedBy(who.name), jobs.IdempotencyKey(key))
+	if err != nil {
+		return err
+	}
+	s.log.Info("dispatched", "request_id", of(r).id, "job", receipt.Job.ID, "kind", req.Kind, "reused", receipt.Reused, "who", who.name)
+	w.Header().Set("Location", "/api/v1/jobs/"+receipt.Job.ID.String())
+	return respond(w, http.StatusAccepted, struct {
+		storage.Job
+		Reused bool `json:"reused"`
+	}{receipt.Job, receipt.Reused})
+}
+
+// readRequest reads the body of a dispatch: a JSON object of exactly these fields, each once.
+func readRequest(w http.ResponseWriter, r *http.Request) (jobs.Request, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return jobs.Request{}, errMediaType
+	}
+	defer limitBody(w, r, maxBody)()
+	body, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return jobs.Request{}, err
+	}
+	if err != nil {
+		return jobs.Request{}, &failure{http.StatusBadRequest, "body", "The body did not arrive", "The body of the request ended early or came too slowly."}
+	}
+	var req jobs.Request
+	err = strictObject(body, map[string]any{"kind": &req.Kind, "tenant": &req.Tenant, "payload": &req.Payload})
+	return req, err
+}
+
+// strictObject reads a JSON object into the values of its fields. Unknown fields,
+// fields given twice and anything behind the object are refused by name.
+func strictObject(body []byte, fields map[string]any) error {
+	notObject := invalid.New("body", "", "must be one JSON object in UTF-8")
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return notObject
+	}
+	refused, seen := new(invalid.Error), map[string]bool{}
+	for dec.More() {
+		tok, err := dec.Token()
+		name, isName := tok.(string)
+		var raw json.RawMessage
+		if err != nil || !isName || dec.Decode(&raw) != nil {
+			return notObject
+		}
+		into, known := fields[name]
+		switch {
+		case !known:
+			refused.Add(name, "", "is not a known field; there are kind, tenant and payload")
+		case seen[name]:
+			refused.Add(name, "", "is given twice")
+		case json.Unmarshal(raw, into) != nil:
+			refused.Add(name, string(raw), "must be text")
+		}
+		seen[name] = true
+	}
+	if _, err := dec.Token(); err != nil {
+		return notObject
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return invalid.New("body", "", "holds more than one JSON value")
+	}
+	return refused.OrNil()
+}
+
+// idempotencyKey reads the header of the IETF draft
+// (draft-ietf-httpapi-idempotency-key-header): a string in quotes as RFC 8941
+// writes it, or the bare characters that most clients send.
+func idempotencyKey(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := strings.TrimSpace(values[0])
+	if quoted, ok := strings.CutPrefix(key, `"`); ok {
+		unescaped := strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(strings.TrimSuffix(quoted, `"`))
+		if !strings.HasSuffix(quoted, `"`) {
+			unescaped = ""
+		}
+		key = unescaped
+	}
+	printable := strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+	if len(values) > 1 || key == "" || len(key) > 255 || !printable {
+		return "", &failure{http.StatusBadRequest, "idempotency-key", "The idempotency key cannot be used",
+			"Send one header Idempotency-Key with 1 to 255 printable ASCII characters."}
+	}
+	return key, nil
+}
+
+// apiJob shows a job with its attempts.
+func (s *Server) apiJob(w http.ResponseWriter, r *http.Request) error {
+	j, attempts, err := s.readJob(r)
+	if err != nil {
+		return err
+	}
+	return respond(w, http.StatusOK, struct {
+		storage.Job
+		Attempts []storage.Attempt `json:"attempt_list"`
+		More     bool              `json:"more_attempts"`
+	}{j, some(attempts[:min(len(attempts), maxAttempts)]), len(attempts) > maxAttempts})
+}
+
+// apiCancel cancels a job: 200 when it is cancelled, 202 while its worker has to confirm.
+func (s *Server) apiCancel(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	who := of(r).principal
+	state, err := s.store.CancelJob(r.Context(), who.scope, id)
+	if err != nil {
+		return err
+	}
+	s.log.Info("job cancelled", "request_id", of(r).id, "job", id, "state", state, "who", who.name)
+	if state != storage.JobCancelled && state != storage.JobCancelling {
+		return errEnded
+	}
+	j, err := s.store.Job(r.Context(), who.scope, id)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if !j.State.Ended() {
+		status = http.StatusAccepted
+	}
+	return respond(w, status, j)
+}
+
+func (s *Server) apiJobs(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	f := storage.JobFilter{State: storage.JobState(q.Get("state")), After: q.Get("after")}
+	refused := new(invalid.Error)
+	f.Limit = limit(q, refused)
+	if !knownState(f.State) {
+		refused.Add("state", q.Get("state"), "is no state of jobs; use queued, running, done, superseded, failed, cancelling or cancelled")
+	}
+	if text := q.Get("export"); text != "" {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			refused.Add("export", text, "is not the id of an export")
+		}
+		f.ExportID = id
+	}
+	if err := refused.OrNil(); err != nil {
+		return err
+	}
+	page, err := s.store.Jobs(r.Context(), of(r).principal.scope, f)
+	if err != nil {
+		return err
+	}
+	return respondPage(w, r, page)
+}
+
+func knownState(state storage.JobState) bool {
+	switch state {
+	case "", storage.JobQueued, storage.JobRunning, storage.JobCancelling:
+		return true
+	}
+	return state.Ended()
+}
+
+func (s *Server) apiExports(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	refused := new(invalid.Error)
+	f := storage.ExportFilter{Kind: q.Get("kind"), Search: q.Get("q"), After: q.Get("after"), Limit: limit(q, refused)}
+	if err := refused.OrNil(); err != nil {
+		return err
+	}
+	page, err := s.store.Exports(r.Context(), of(r).principal.scope, f)
+	if err != nil {
+		return err
+	}
+	return respondPage(w, r, page)
+}
+
+// respondPage answers with a page of a list; what follows it has its address in Link (RFC 8288).
+func respondPage[T any](w http.ResponseWriter, r *http.Request, page storage.Page[T]) error {
+	page.Items = some(page.Items)
+	if page.Next != "" {
+		q := r.URL.Query()
+		q.Set("after", page.Next)
+		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.Path, q.Encode()))
+	}
+	return respond(w, http.StatusOK, page)
+}
+
+// limit is how many items are asked for; 0 when the store decides.
+func limit(q url.Values, refused *invalid.Error) int {
+	text := q.Get("limit")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 200 {
+		refused.Add("limit", text, "must be a number from 1 to 200")
+	}
+	return n
+}
+
+// some is a list that JSON shows as [] when it is empty.
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// fileJSON is a file with its address.
+type fileJSON struct {
+	storage.File
+	URL string `json:"url"`
+}
+
+// apiExport shows an export with its current files and its newest attempts.
+func (s *Server) apiExport(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	e, err := s.store.Export(r.Context(), of(r).principal.scope, id)
+	if err != nil {
+		return err
+	}
+	attempts, err := s.store.Attempts(r.Context(), id, maxAttempts)
+	if err != nil {
+		return err
+	}
+	list := []fileJSON{}
+	if e.AttemptID != nil {
+		current, err := s.store.Files(r.Context(), *e.AttemptID)
+		if err != nil {
+			return err
+		}
+		for _, f := range current {
+			list = append(list, fileJSON{f, fileURL("/api/v1/exports/", id, f.Name)})
+		}
+	}
+	return respond(w, http.StatusOK, struct {
+		storage.Export
+		Files    []fileJSON        `json:"files"`
+		Attempts []storage.Attempt `json:"attempts"`
+	}{e, list, some(attempts)})
+}
+
+// reportJSON is a report that can be asked for.
+type reportJSON struct {
+	Name        string      `json:"name"`
+	Title       string      `json:"title"`
+	Description string      `json:"description,omitempty"`
+	Params      []paramJSON `json:"params"`
+}
+
+type paramJSON struct {
+	Name     string      `json:"name"`
+	Type     report.Type `json:"type"`
+	Label    string      `json:"label"`
+	Required bool        `json:"required"`
+	Default  *string     `json:"default,omitempty"`
+	Values   []string    `json:"values,omitempty"` // of an enum
+}
+
+// apiReports lists the reports that can be used; those that cannot are in the log.
+func (s *Server) apiReports(w http.ResponseWriter, r *http.Request) error {
+	defs, err := s.reports.List()
+	if err != nil {
+		s.log.Warn("some reports cannot be used", "request_id", of(r).id, "error", err)
+	}
+	list := []reportJSON{}
+	for _, d := range defs {
+		j := reportJSON{Name: d.Name, Title: d.Title, Description: d.Description, Params: []paramJSON{}}
+		for _, p := range d.Params {
+			j.Params = append(j.Params, paramJSON{p.Name, p.Type, p.Label, p.Required, p.Default, p.Values})
+		}
+		list = append(list, j)
+	}
+	return respond(w, http.StatusOK, map[string]any{"items": list, "broken": some(mistakes(err))})
+}

@@ -1,0 +1,182 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
+)
+
+// publication is an attempt that is or was current.
+type publication struct {
+	attempt uuid.UUID
+	token   int64
+	at      time.Time
+}
+
+// opened is a file that can be sent. Who gets it closes it.
+type opened struct {
+	publication
+	storage.File
+	content *os.File
+}
+
+// download sends a file of a publication: the current one, or the one that the
+// query parameter attempt names.
+func (s *Server) download(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	o, err := lookTwice(func() (opened, error) { return s.openFile(r, id) })
+	if errors.Is(err, files.ErrNotFound) {
+		return s.filesGone(r.Context(), o.publication, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer o.content.Close()
+	sendFile(w, r, o)
+	return nil
+}
+
+// lookTwice looks once more for a file that is not there: its publication may
+// have been replaced and swept between our look at the pointer and our open.
+func lookTwice(look func() (opened, error)) (opened, error) {
+	o, err := look()
+	if errors.Is(err, files.ErrNotFound) {
+		return look()
+	}
+	return o, err
+}
+
+// openFile opens a file by the name that people see, through the pointer. The
+// error [files.ErrNotFound] comes with the publication that has lost it.
+func (s *Server) openFile(r *http.Request, export uuid.UUID) (opened, error) {
+	e, err := s.store.Export(r.Context(), of(r).principal.scope, export)
+	if err != nil {
+		return opened{}, err
+	}
+	p, err := s.publication(r, e)
+	if err != nil {
+		return opened{}, err
+	}
+	file, err := s.fileNamed(r.Context(), p.attempt, r.PathValue("name"))
+	if err != nil {
+		return opened{}, err
+	}
+	f, err := s.files.Open(files.Place{Export: export, Token: p.token, Attempt: p.attempt}, file.Object)
+	if err != nil {
+		return opened{publication: p}, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() != file.Size {
+		err = fmt.Errorf("file %q of attempt %s has %d bytes, %d were published", file.Name, p.attempt, info.Size(), file.Size)
+	}
+	if err != nil {
+		_ = f.Close()
+		return opened{}, err
+	}
+	return opened{p, file, f}, nil
+}
+
+// fileNamed is the file of an attempt that people see under a name.
+func (s *Server) fileNamed(ctx context.Context, attempt uuid.UUID, name string) (storage.File, error) {
+	list, err := s.store.Files(ctx, attempt)
+	if err != nil {
+		return storage.File{}, err
+	}
+	i := slices.IndexFunc(list, func(f storage.File) bool { return f.Name == name })
+	if i < 0 {
+		return storage.File{}, errMissing
+	}
+	return list[i], nil
+}
+
+// publication is what the request asks for. What was never published cannot be downloaded.
+func (s *Server) publication(r *http.Request, e storage.Export) (publication, error) {
+	pin := r.URL.Query().Get("attempt")
+	if pin == "" || e.AttemptID != nil && pin == e.AttemptID.String() {
+		if e.AttemptID == nil {
+			return publication{}, errMissing
+		}
+		return publication{*e.AttemptID, e.LastToken, *e.PublishedAt}, nil
+	}
+	id, err := uuid.Parse(pin)
+	if err != nil {
+		return publication{}, errMissing
+	}
+	a, err := s.store.Attempt(r.Context(), id)
+	if err != nil {
+		return publication{}, err
+	}
+	if a.ExportID != e.ID || !wasPublished(a) {
+		return publication{}, errMissing
+	}
+	if a.State == storage.AttemptDeleted {
+		return publication{}, errFilesGone
+	}
+	return publication{a.ID, a.Token, *a.FinishedAt}, nil
+}
+
+// filesGone tells a publication that was swept from one whose files should be there.
+func (s *Server) filesGone(ctx context.Context, p publication, missing error) error {
+	a, err := s.store.Attempt(ctx, p.attempt)
+	if err != nil {
+		return err
+	}
+	if a.State == storage.AttemptDeleted || a.State == storage.AttemptSuperseded {
+		return errFilesGone
+	}
+	return fmt.Errorf("law L1 is broken, the current publication has lost a file: %w", missing)
+}
+
+// sendFile answers with a file, whole or in ranges (RFC 9110 section 14). The
+// entity tag is the content's hash, so it is strong and may resume a download.
+func sendFile(w http.ResponseWriter, r *http.Request, o opened) {
+	h := w.Header()
+	h.Set("Content-Type", o.MediaType)
+	h.Set("Content-Disposition", attachment(o.Name))
+	h.Set("ETag", `"`+o.SHA256.String()+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+	http.ServeContent(w, r, "", o.at, o.content)
+}
+
+// attachment is a Content-Disposition (RFC 6266) that saves under a name: as
+// plain letters for old programs, and in UTF-8 (RFC 8187) where that is not the same.
+func attachment(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || strings.ContainsRune(`"\%/`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	value := `attachment; filename="` + plain + `"`
+	if plain != name {
+		value += "; filename*=UTF-8''" + percentEncode(name)
+	}
+	return value
+}
+
+// percentEncode leaves the attr-char of RFC 8187 section 3.2.1 as they are.
+func percentEncode(s string) string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&+-.^_`|~"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// failure is an error with its status: what the caller is told. Its texts are
+// for people; slug is the stable end of the problem's type.
+type failure struct {
+	status        int
+	slug          string
+	title, detail string
+}
+
+// Error is the detail.
+func (f *failure) Error() string { return f.detail }
+
+var (
+	errSignIn = &failure{401, "unauthenticated", "Sign in first",
+		"Send an API token as “Authorization: Bearer fl_…”, or sign in with the link that “fenceline signin” prints."}
+	errCrossOrigin = &failure{403, "cross-origin", "Refused",
+		"The request came from a page of another site. Open Fenceline itself and try again there."}
+	errTenant     = &failure{403, "other-tenant", "Another tenant", "This account may only ask for its own tenant."}
+	errAllTenants = &failure{403, "all-tenants-only", "For all tenants only", "This needs an account that sees every tenant."}
+	errNoRoute    = &failure{404, "not-found", "Not found", "There is no such address."}
+	errMissing    = &failure{404, "not-found", "Not found", "It does not exist, or this account may not see it."}
+	errMethod     = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
+	errEnded      = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
+	errGone       = &failure{410, "gone", "Gone", "It was deleted."}
+	errFilesGone  = &failure{410, "files-gone", "These files are gone",
+		"This publication was replaced by a newer one and its files were cleaned up. The page of the export has the current file."}
+	errTooLarge  = &failure{413, "too-large", "Too large", "The body of the request is too large."}
+	errMediaType = &failure{415, "media-type", "Unsupported media type", "Send JSON, with the header “Content-Type: application/json”."}
+	errKeyReused = &failure{422, "idempotency-key-reused", "The idempotency key was used before",
+		"The same Idempotency-Key came with another request before. Use a new key for a new request."}
+	errInternal = &failure{500, "internal", "Something went wrong", "The server could not answer. Its log has more under the request id."}
+	errSlow     = &failure{503, "unavailable", "Not available", "The database did not answer in time. Try again in a moment."}
+)
+
+// busyError says that an address has to wait.
+type busyError struct{ wait time.Duration }
+
+// Error says for how long.
+func (b *busyError) Error() string {
+	return fmt.Sprintf("Too many sign-in links that did not work came from this address. Wait %s and try again.", showDuration(b.wait.Round(time.Second)))
+}
+
+// problem is an answer in the form of RFC 9457.
+type problem struct {
+	Type      string            `json:"type"`
+	Title     string            `json:"title"`
+	Status    int               `json:"status"`
+	Detail    string            `json:"detail,omitempty"`
+	RequestID string            `json:"request_id"`
+	Errors    []invalid.Problem `json:"errors,omitempty"` // the refused fields
+}
+
+// problemType is the stable name of a kind of problem.
+func problemType(slug string) string { return "urn:fenceline:problem:" + slug }
+
+// failureOf is where every error becomes a status. What it does not know is
+// internal: its text stays in the log.
+func failureOf(err error) (f *failure, fields []invalid.Problem) {
+	var (
+		bad   *invalid.Error
+		busy  *busyError
+		large *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &f):
+		return f, nil
+	case errors.As(err, &bad):
+		return &failure{422, "invalid", "Some fields are wrong", bad.Error()}, bad.Problems
+	case errors.As(err, &busy):
+		return &failure{429, "too-many-requests", "Too many attempts", busy.Error()}, nil
+	case errors.As(err, &large):
+		return errTooLarge, nil
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, report.ErrNotFound):
+		return errMissing, nil
+	case errors.Is(err, storage.ErrGone):
+		return errGone, nil
+	case errors.Is(err, storage.ErrKeyReused):
+		return errKeyReused, nil
+	case errors.Is(err, storage.ErrCursor):
+		return &failure{400, "cursor", "Not a page of this list", "The cursor is not one that this list gave out. Start again without it."}, nil
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, storage.ErrUnknownOutcome):
+		return errSlow, nil
+	}
+	return errInternal, nil
+}
+
+// fail answers a request with an error: a problem for programs, a page for people.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	known := of(r)
+	f, fields := failureOf(err)
+	if r.Context().Err() != nil { // nobody waits for the answer
+		s.log.Debug("the client went away", "request_id", known.id, "error", err)
+		return
+	}
+	if f.status >= 500 {
+		s.log.Error("request failed", "request_id", known.id, "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	h := w.Header()
+	for _, name := range []string{"Content-Disposition", "Content-Encoding", "Content-Length", "Etag", "Last-Modified", "Location"} {
+		h.Del(name) // the answer that failed may have set them
+	}
+	h.Set("Cache-Control", "no-store")
+	var busy *busyError
+	if errors.As(err, &busy) {
+		h.Set("Retry-After", fmt.Sprint(int(math.Ceil(busy.wait.Seconds()))))
+	}
+	switch {
+	case f == errSignIn && !known.api:
+		http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	case known.api:
+		s.failAPI(w, known.id, f, fields)
+	default:
+		s.failPage(w, r, f)
+	}
+}
+
+func (s *Server) failAPI(w http.ResponseWriter, id string, f *failure, fields []invalid.Problem) {
+	if f.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="fenceline"`)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.status)
+	p := problem{Type: problemType(f.slug), Title: f.title, Status: f.status, Detail: f.detail, RequestID: id, Errors: fields}
+	if err := json.NewEncoder(w).Encode(p); err != nil {
+		s.log.Debug("could not send a problem", "request_id", id, "error", err)
+	}
+}
+
+// errorView is the page of an error.
+type errorView struct {
+	Status        int
+	Title, Detail string
+	RequestID     string
+}
+
+func (s *Server) failPage(w http.ResponseWriter, r *http.Request, f *failure) {
+	v := errorView{Status: f.status, Title: f.title, Detail: f.detail, RequestID: of(r).id}
+	if err := s.render(w, r, f.status, "error", v); err != nil {
+		s.log.Error("could not render the page of an error", "request_id", v.RequestID, "error", err)
+		http.Error(w, f.title, f.status)
+	}
+}

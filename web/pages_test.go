@@ -1,0 +1,287 @@
+package web
+
+import (
+	"fmt"
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+func TestOverviewEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	page := w.get("/", w.person("Nadia", "")).want(t, 200,
+		"No exports yet", "fenceline dispatch report", `href="/new"`, "Published in the last hour", "Fenced out in the last hour", "Failed in the last hour")
+	page.without(t, "<table")
+}
+
+func TestOverviewStates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	w.published("acme", "sales?month=10", "بيع <b>أكتوبر</b>", "বিক্রয়.csv", "id\n1\n2\n")
+	running := w.begin(w.job("acme", "stock", "Stock"), "w-9")
+	if err := w.store.Heartbeat(w.ctx, running.ID, storage.Progress{Step: "write", Rows: 1234567}); err != nil {
+		t.Fatal(err)
+	}
+	failed := w.begin(w.job("globex", "payouts", "Payouts"), "w-9")
+	must(w.store.EndAttempt(w.ctx, failed.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "column “fee” does not exist\nat line 3", Counts: true, Final: true}))(t)
+	w.job("acme", "later", "") // no title: it is called by its key
+	page := w.get("/", who).want(t, 200,
+		html.EscapeString("بيع <b>أكتوبر</b>"), "বিক্রয়.csv", "sales?month=10", `class="chip published">current`, `class="chip running">running`,
+		"writing, 1,234,567 rows so far", `class="chip failed">failed`, "column “fee” does not exist", `class="chip queued">waiting`, "<bdi>later</bdi>")
+	page.without(t, "<b>أكتوبر</b>", "at line 3", "No exports yet")
+}
+
+func TestOverviewSearchAndPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	for i := range 27 {
+		w.job("acme", fmt.Sprintf("daily-%02d", i), fmt.Sprintf("Daily %02d", i))
+	}
+	first := w.get("/", who).want(t, 200, "Daily 26", "Daily 02", "Older").body
+	if strings.Contains(first, "Daily 01<") {
+		t.Error("the first page holds more than 25 exports")
+	}
+	older := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(first)
+	if older == nil {
+		t.Fatal("the first page has no link to older exports")
+	}
+	second := w.get(html.UnescapeString(older[1]), who).want(t, 200, "Daily 01", "Daily 00", `href="/">Newest`)
+	second.without(t, "Daily 02", "Older")
+	w.get("/?q=LY+13", who).want(t, 200, "Daily 13", `value="LY 13"`).without(t, "Daily 14")
+	w.get("/?q=100%25", who).want(t, 200, "No export matches")
+	w.get("/?kind=invoice", who).want(t, 200, "No export matches", `value="invoice" selected`)
+	w.get("/?kind=report", who).want(t, 200, "Daily 26")
+	w.get("/?after=rubbish", who).want(t, 400, "Start again")
+}
+
+// What another tenant has does not exist: in lists, pages, forms, downloads, calls.
+func TestTwoTenants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mine, _ := w.published("acme", "a", "Sales of acme", "a.csv", "id\n1\n")
+	other, theirs := w.published("globex", "g", "Payouts of globex", "g.csv", "id\n1\n")
+	queued := w.job("globex", "q", "Waiting of globex")
+	person, token := w.person("Ada", "acme"), w.token("acme")
+
+	w.get("/", person).want(t, 200, "Sales of acme").without(t, "globex")
+	w.get("/?q=payouts", person).want(t, 200, "No export matches")
+	w.get("/api/v1/exports", token).want(t, 200, "Sales of acme").without(t, "globex")
+	w.get("/api/v1/jobs", token).want(t, 200, mine.ID.String()).without(t, "globex")
+	w.get("/api/v1/jobs?export="+other.ExportID.String(), token).want(t, 200, `"items":[]`)
+
+	for _, path := range []string{
+		exportPath(other.ExportID), "/jobs/" + other.ID.String(),
+		exportPath(other.ExportID) + "/files/g.csv",
+		exportPath(other.ExportID) + "/files/g.csv?attempt=" + theirs.ID.String(),
+		exportPath(mine.ExportID) + "/files/g.csv?attempt=" + theirs.ID.String(), // through an export of one's own
+	} {
+		w.get(path, person).want(t, 404).without(t, "globex")
+		w.get("/api/v1"+path, token).want(t, 404).without(t, "globex")
+	}
+	w.post("/jobs/"+queued.ID.String()+"/cancel", person, nil).want(t, 404)
+	w.call("/api/v1/jobs/"+queued.ID.String()+"/cancel", token, "").want(t, 404)
+	if got := must(w.store.Job(w.ctx, storage.Scope{All: true}, queued.ID))(t); got.State != storage.JobQueued {
+		t.Errorf("another tenant made the job %s", got.State)
+	}
+	w.get("/cleanup", person).want(t, 404)
+	w.get("/", person).without(t, "/cleanup")
+	w.get("/cleanup", w.person("Root", "")).want(t, 200)
+}
+
+func TestExportPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	j, stale, current := w.fenced("acme", "sales?a=b&c=d", "Sales “October”")
+	page := w.get(exportPath(j.ExportID), who).want(t, 200,
+		"Sales “October”", "second.csv", "/files/second.csv?attempt="+current.ID.String(), "w-frozen", "w-second",
+		fmt.Sprintf("Attempt %d was fenced out at", stale.Token), fmt.Sprintf("Attempt %d took over at", current.Token),
+		"without a heartbeat from worker", fmt.Sprintf("Nothing from attempt %d was published", stale.Token), "due for clean-up",
+		fmt.Sprintf("%d &lt; %d, refused by the database", stale.Token, current.Token), `class="fence wide"`, `class="fence narrow"`,
+		fmt.Sprintf("token <b class=\"mono\">%d</b>", current.Token), "No warnings", "data as of", "/jobs/"+j.ID.String(), "2 attempts")
+	page.without(t, "first.csv", "style=", "onclick=")
+	sum := w.currentFile(j.ExportID)
+	page.want(t, 200, `title="`+sum.SHA256.String()+`"`, `data-copy="`+sum.SHA256.String()+`"`)
+
+	sweep := storage.NewSweep(w.store, w.files, storage.SweepOptions{Worker: "sweeper"})
+	if res := must(sweep.Run(w.ctx))(t); res.Deleted != 1 {
+		t.Fatalf("the clean-up deleted %d attempts, want 1", res.Deleted)
+	}
+	w.get(exportPath(j.ExportID), who).want(t, 200, "cleaned up at", "files swept", `class="chip fenced">fenced`).without(t, "due for clean-up")
+	w.get("/cleanup", who).want(t, 200, "sweeper", "done")
+}
+
+func (w *world) currentFile(export uuid.UUID) storage.File {
+	w.t.Helper()
+	e := must(w.store.Export(w.ctx, storage.Scope{All: true}, export))(w.t)
+	list := must(w.store.Files(w.ctx, *e.AttemptID))(w.t)
+	return list[0]
+}
+
+func TestExportPageWithoutFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	j := w.job("acme", "k", "Nothing yet")
+	w.get(exportPath(j.ExportID), who).want(t, 200, "No file yet", "No attempt yet", "Its job", "waiting for a worker").without(t, "<svg class=\"fence", "took over")
+	w.begin(j, "w-1")
+	w.get(exportPath(j.ExportID), who).want(t, 200, `<svg class="fence wide"`, "at work", "reading").without(t, "published token: what")
+	for _, id := range []string{"x", uuid.NewString(), strings.ToUpper(j.ExportID.String())} {
+		w.get("/exports/"+id, who).want(t, 404)
+	}
+}
+
+func TestJobPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	j := w.job("acme", "k", "Sales")
+	path := "/jobs/" + j.ID.String()
+	w.get(path, who).want(t, 200, "It waits for a worker", "Cancel this job", "The job will not run", "fenceline dispatch report orders --param from=2026-01-01 --format csv --tenant acme --wait",
+		"curl "+w.base+"/api/v1/jobs", "&#34;from&#34;: &#34;2026-01-01&#34;")
+	b := w.begin(j, "w-1")
+	expected := int64(2000)
+	if err := w.store.Heartbeat(w.ctx, b.ID, storage.Progress{Step: "write", Rows: 500, Expected: &expected}); err != nil {
+		t.Fatal(err)
+	}
+	w.get(path, who).want(t, 200, "writing, 500 of 2,000 rows", fmt.Sprintf("<output>%d %%</output>", atWrite+(atSeal-atWrite)/4), "can no longer be published")
+	w.seal(j, b, "sales.csv", "id\n1\n")
+	w.get(path, who).want(t, 200, fmt.Sprintf("<output>%d %%</output>", atPublish))
+	w.publish(b)
+	w.get(path, who).want(t, 200, "<output>100 %</output>", "/files/sales.csv?attempt="+b.ID.String()).without(t, "Cancel this job")
+}
+
+func TestJobPageOfAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	j := w.job("acme", "k", "Sales")
+	for _, final := range []bool{false, true} {
+		b := w.begin(j, "w-1")
+		must(w.store.EndAttempt(w.ctx, b.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "panic: <oh>\n\nstack of it", Counts: true, Final: final}))(t)
+		page := w.get("/jobs/"+j.ID.String(), who).want(t, 200, "panic: &lt;oh&gt;", "stack of it", "Whole message", `class="chip failed">failed`)
+		if !final {
+			page.want(t, 200, "The last attempt failed. It is tried again", "1 of 2 failures used")
+		}
+	}
+	w.post("/jobs/"+j.ID.String()+"/cancel", who, nil).want(t, 303) // it has ended and stays failed
+	w.get("/jobs/"+j.ID.String(), who).want(t, 200, "2 of 2 failures used")
+}
+
+func TestCancelForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	queued, running := w.job("acme", "q", "Q"), w.job("acme", "r", "R")
+	b := w.begin(running, "w-1")
+	if to := w.post("/jobs/"+queued.ID.String()+"/cancel", who, nil).want(t, 303).Header.Get("Location"); to != "/jobs/"+queued.ID.String() {
+		t.Errorf("cancelling leads to %s", to)
+	}
+	w.get("/jobs/"+queued.ID.String(), who).want(t, 200, "It was cancelled").without(t, "Cancel this job")
+	w.post("/jobs/"+running.ID.String()+"/cancel", who, nil).want(t, 303)
+	w.get("/jobs/"+running.ID.String(), who).want(t, 200, "the worker has been told and has to confirm").without(t, "Cancel this job")
+	must(w.store.EndAttempt(w.ctx, b.ID, storage.Ending{State: storage.AttemptCancelled, Reason: "cancelled"}))(t)
+	w.get("/jobs/"+running.ID.String(), who).want(t, 200, "It was cancelled", "the job was cancelled")
+}
+
+var nonceField = regexp.MustCompile(`name="nonce" value="([^"]+)"`)
+
+func TestNewExport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	w.get("/new", who).want(t, 200, "Orders", "Every order.", `href="/new/orders"`, "broken.sql:1", "titel").without(t, `href="/new/broken"`)
+	w.get("/new/broken", who).want(t, 422, "broken.sql:1")
+	w.get("/new/nothing", who).want(t, 404)
+	form := w.get("/new/orders", who).want(t, 200, "First day", `type="date"`, "Only this status", `<option value="paid">`, `value="0"`, `name="tenant"`)
+	nonce := nonceField.FindStringSubmatch(form.body)
+	if nonce == nil {
+		t.Fatal("the form has no nonce")
+	}
+	given := url.Values{"nonce": {nonce[1]}, "tenant": {"no tenant!"}, "p.from": {"tomorrow"}, "p.status": {"lost"}, "p.least": {"12.50"}}
+	bad := w.post("/new/orders", who, given).want(t, 422, "Nothing was started", `value="tomorrow"`, `value="12.50"`, `value="no tenant!"`, `aria-invalid="true"`, nonce[1],
+		`id="p.from-problem"`, "“tomorrow” is not a date", "“lost” is not one of new, paid")
+	bad.without(t, `id="p.least-problem"`)
+	given.Set("p.from", "2026-01-01")
+	given.Set("p.status", "")
+	w.post("/new/orders", who, given).want(t, 422, `id="tenant-problem"`)
+
+	given.Set("tenant", "acme")
+	first := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location")
+	w.get(first, who).want(t, 200, "Orders", "Nadia", "acme", "--param from=2026-01-01", "--param least=12.50").without(t, "This form was sent before", "status=")
+	again := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location")
+	if again != first+"?reused=1" {
+		t.Errorf("the same form sent twice leads to %s and %s", first, again)
+	}
+	w.get(again, who).want(t, 200, "This form was sent before")
+	given.Set("p.from", "2026-01-02")
+	if changed := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location"); strings.HasPrefix(changed, first) {
+		t.Error("other values in the same form are the same job")
+	}
+}
+
+func TestNewExportOfATenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Ada", "acme")
+	w.get("/new/orders", who).want(t, 200).without(t, `name="tenant"`)
+	to := w.post("/new/orders", who, url.Values{"p.from": {"2026-01-01"}}).want(t, 303).Header.Get("Location")
+	w.get(to, who).want(t, 200, "acme")
+	w.post("/new/orders", who, url.Values{"p.from": {"2026-01-01"}, "tenant": {"globex"}}).want(t, 403)
+}
+
+// The script asks for the middle of a page only.
+func TestFragment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	got := w.get("/", who, fragmentHeader, "1").want(t, 200, "data-live")
+	got.without(t, "<html", "<nav", "<script")
+	if got.Header.Get("Vary") != fragmentHeader {
+		t.Errorf("Vary is %q", got.Header.Get("Vary"))
+	}
+}
+
+func TestFormTooLarge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.post("/new/orders", w.person("Nadia", ""), url.Values{"p.from": {strings.Repeat("x", maxForm)}}).want(t, 413)
+}
+
+func TestTilesFollowTheWindow(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	oldest := now.Add(-4 * time.Second)
+	tiles := overviewTiles(storage.Overview{Running: 3, Waiting: storage.CountCap + 1, Fenced: 2, OldestWait: &oldest}, now)
+	text := fmt.Sprint(tiles)
+	for _, want := range []string{"10,000+", "the oldest for 4 s", "in the last " + windowName(storage.OverviewWindow)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tiles lack %q: %s", want, text)
+		}
+	}
+}
+
+// A job outlives its export; what it made cannot be had any more.
+func TestJobOfADeletedExport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	j, _ := w.published("acme", "k", "Sales", "sales.csv", "id\n1\n")
+	w.get("/jobs/"+j.ID.String(), who).want(t, 200, "Its export", "Download")
+	if err := w.store.DeleteExport(w.ctx, principalAll.scope, j.ExportID); err != nil {
+		t.Fatal(err)
+	}
+	w.get("/jobs/"+j.ID.String(), who).want(t, 200, "Its export was deleted").without(t, "Download", exportPath(j.ExportID), "data-events")
+	w.get(exportPath(j.ExportID)+"/files/sales.csv", who).want(t, 404)
+	w.get("/", who).want(t, 200, "No exports yet")
+}

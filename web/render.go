@@ -1,0 +1,114 @@
+package web
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// pages are the templates, one set per page.
+type pages map[string]*template.Template
+
+// newPages parses what was embedded at build time; a mistake in it is one of the program.
+func newPages(a assets) pages {
+	funcs := template.FuncMap{
+		"asset":     func(name string) string { return a.urls[name] },
+		"number":    showNumber,
+		"count":     showCount,
+		"size":      showSize,
+		"duration":  showDuration,
+		"shortHash": shortHash,
+		"short":     func(id uuid.UUID) string { return id.String()[24:] }, // the random end: the beginnings of v7 ids are alike
+		"cut":       cut,
+		"firstLine": firstLine,
+		"warnings":  showWarnings,
+		"px":        func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
+		"pass":      func(v view, value any) passed { return passed{v, value} },
+	}
+	shared := template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/fence.html"))
+	all := pages{}
+	for _, name := range []string{"overview", "export", "job", "reports", "new", "cleanup", "signin", "error"} {
+		all[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	}
+	return all
+}
+
+// view is what a template is given: the page's own data and what all pages show.
+type view struct {
+	Page any
+	User string // empty when nobody is signed in
+	Path string
+	// AllTenants is whether the viewer sees every tenant.
+	AllTenants bool
+	Now        time.Time
+}
+
+// Time is a time in one of the forms of format.go, as an element for the script.
+func (v view) Time(form string, t time.Time) template.HTML { return clock{v.Now}.html(form, t) }
+
+// Since is the length of time from t until now.
+func (v view) Since(t time.Time) string { return showDuration(v.Now.Sub(t)) }
+
+// passed is what a template inside a page is given: the page's view and a value.
+type passed struct {
+	View  view
+	Value any
+}
+
+// fragmentHeader asks for the middle of a page only: the script sends it.
+const fragmentHeader = "Fenceline-Fragment"
+
+// render answers with a page, or with its middle when the script asks for that.
+func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, page string, data any) error {
+	who := of(r).principal
+	v := view{Page: data, User: who.name, Path: r.URL.Path, AllTenants: who.scope.All, Now: time.Now()}
+	part := "layout"
+	if r.Header.Get(fragmentHeader) != "" {
+		part = "main"
+	}
+	var out bytes.Buffer
+	if err := s.pages[page].ExecuteTemplate(&out, part, v); err != nil {
+		return fmt.Errorf("render page %s: %w", page, err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Vary", fragmentHeader)
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "private, no-cache")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // when it fails nobody is left to tell
+	return nil
+}
+
+// respond answers with JSON.
+func respond(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // when it fails nobody is left to tell
+	return nil
+}
+
+// pathID is the {id} of a route. What is no id names nothing.
+func pathID(r *http.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(r.PathValue("id"))
+	if err != nil || id.String() != r.PathValue("id") {
+		return uuid.Nil, errMissing
+	}
+	return id, nil
+}

@@ -1,0 +1,185 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
+)
+
+// Config is what a [Server] stands on. Store, Files, Dispatcher, Reports and Log
+// are needed; the caller closes them after [Server.Run] has returned.
+type Config struct {
+	Store      *storage.Store
+	Files      *files.Local
+	Dispatcher *jobs.Dispatcher
+	Reports    *report.Catalog
+	// Metrics answers GET /metrics; nil answers 404.
+	Metrics http.Handler
+	Log     *slog.Logger
+	// PublicURL is how people reach the server, such as https://exports.example.com.
+	// With https the session cookie is sent over TLS only.
+	PublicURL string
+	// Ready says why the server cannot work, or nil. It is given a second. What it
+	// answers is shown to anybody when it is a [NotReady], else only logged. Nil is always ready.
+	Ready func(context.Context) error
+	// Lease is how long a worker may be silent before its job is handed on; used
+	// to say for how long an attempt was silent at least. Zero is unknown.
+	Lease time.Duration
+}
+
+// NotReady is why a server is not ready, in a word that anybody may read.
+type NotReady string
+
+// Error is the word.
+func (n NotReady) Error() string { return string(n) }
+
+// Server serves the pages and the API. It is safe for concurrent use.
+type Server struct {
+	store      *storage.Store
+	files      *files.Local
+	dispatcher *jobs.Dispatcher
+	reports    *report.Catalog
+	metrics    http.Handler
+	log        *slog.Logger
+	publicURL  string
+	secure     bool
+	ready      func(context.Context) error
+	lease      time.Duration
+
+	assets  assets
+	pages   pages
+	events  *hub
+	signins *limiter
+	handler http.Handler
+	// stopping is closed when the server begins to shut down.
+	stopping chan struct{}
+}
+
+// New prepares a server. Nothing is opened before [Server.Run].
+func New(c Config) *Server {
+	s := &Server{
+		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, reports: c.Reports, metrics: c.Metrics, log: c.Log,
+		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
+		ready: c.Ready, lease: c.Lease, assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
+		stopping: make(chan struct{}),
+	}
+	s.pages = newPages(s.assets)
+	s.events = newHub(c.Store, c.Log)
+	s.handler = s.chain(s.routes())
+	return s
+}
+
+// access says who may use a route.
+type access int
+
+const (
+	open     access = iota // anybody
+	signedIn               // people with a session; others are sent to the sign-in page
+	api                    // an API token or a session; others get 401
+	apiToken               // an API token only; others get 401
+)
+
+// route is a line of the table.
+type route struct {
+	method, path string
+	access       access
+	handle       func(http.ResponseWriter, *http.Request) error
+}
+
+// routes is every route there is. GET answers HEAD too.
+func (s *Server) routes() []route {
+	return []route{
+		{"GET", "/healthz", open, s.healthz},
+		{"GET", "/readyz", open, s.readyz},
+		{"GET", "/signin", open, s.signinPage},
+		{"POST", "/signin", open, s.signin},
+		{"GET", "/static/{file}", open, s.static},
+
+		{"GET", "/{$}", signedIn, s.overviewPage},
+		{"GET", "/exports/{id}", signedIn, s.exportPage},
+		{"GET", "/exports/{id}/files/{name}", signedIn, s.download},
+		{"GET", "/jobs/{id}", signedIn, s.jobPage},
+		{"POST", "/jobs/{id}/cancel", signedIn, s.cancelForm},
+		{"GET", "/new", signedIn, s.reportsPage},
+		{"GET", "/new/{report}", signedIn, s.newExportPage},
+		{"POST", "/new/{report}", signedIn, s.newExportForm},
+		{"GET", "/cleanup", signedIn, s.cleanupPage},
+		{"POST", "/signout", signedIn, s.signout},
+
+		{"GET", "/events", api, s.eventStream},
+		{"POST", "/api/v1/jobs", api, s.apiDispatch},
+		{"GET", "/api/v1/jobs", api, s.apiJobs},
+		{"GET", "/api/v1/jobs/{id}", api, s.apiJob},
+		{"POST", "/api/v1/jobs/{id}/cancel", api, s.apiCancel},
+		{"GET", "/api/v1/exports", api, s.apiExports},
+		{"GET", "/api/v1/exports/{id}", api, s.apiExport},
+		{"GET", "/api/v1/exports/{id}/files/{name}", api, s.download},
+		{"GET", "/api/v1/reports", api, s.apiReports},
+		{"GET", "/metrics", apiToken, s.serveMetrics},
+	}
+}
+
+// Handler is the whole site. Live events flow only while [Server.Run] runs.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// SigninURL is the address that signs somebody in with the secret of a sign-in link.
+func (s *Server) SigninURL(secret string) string {
+	return s.publicURL + "/signin?token=" + url.QueryEscape(secret)
+}
+
+// shutdownGrace is how long requests may go on after a stop.
+const shutdownGrace = 10 * time.Second
+
+// Run serves on a listener, which it closes, until ctx ends: then event streams
+// end at once and other requests within ten seconds. nil means that it was
+// stopped so. It may be called once.
+func (s *Server) Run(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		s.events.run(listening)
+	}()
+	defer func() {
+		cancel()
+		<-heard
+	}()
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	return s.shutdown(ctx, srv)
+}
+
+func (s *Server) shutdown(ctx context.Context, srv *http.Server) error {
+	close(s.stopping)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	err := srv.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("requests were still running after the grace and were cut off", "grace", shutdownGrace)
+		err = srv.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("stop serving: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+// chip is a state as a coloured word. Class names the shape and the hue.
+type chip struct {
+	Class, Text string
+}
+
+func jobChip(s storage.JobState) chip {
+	switch s {
+	case storage.JobQueued:
+		return chip{"queued", "waiting"}
+	case storage.JobDone:
+		return chip{"published", "published"}
+	case storage.JobCancelling:
+		return chip{"running", "cancelling"}
+	}
+	return chip{string(s), string(s)}
+}
+
+// attemptChip shows how an attempt came out, also when its files are gone since.
+func attemptChip(a storage.Attempt) chip {
+	state := outcome(a)
+	if state == storage.AttemptSealed {
+		return chip{"running", "sealed"}
+	}
+	return chip{string(state), string(state)}
+}
+
+// outcome is the verdict of an attempt, or its state while it has none.
+func outcome(a storage.Attempt) storage.AttemptState {
+	if a.State == storage.AttemptDeleted && a.Verdict != nil {
+		return *a.Verdict
+	}
+	return a.State
+}
+
+// progress is how far a job is.
+type progress struct {
+	// Percent is 100 only when the files are published.
+	Percent int
+	Step    string // in words
+	// Open says that nobody knows how much the step still has to do.
+	Open bool
+}
+
+// The share of the bar that is behind when a step begins.
+const (
+	atRead    = 3
+	atWrite   = 10
+	atSeal    = 88
+	atPublish = 95
+)
+
+// stepProgress is how far an attempt is by what it reports.
+func stepProgress(step string, rows int64, expected *int64) progress {
+	written := showNumber(rows) + " rows"
+	if rows == 1 {
+		written = "1 row"
+	}
+	switch step {
+	case "count":
+		return progress{Percent: 1, Step: "counting rows", Open: true}
+	case "write":
+		if expected == nil || *expected <= 0 {
+			return progress{Percent: atWrite, Step: "writing, " + written + " so far", Open: true}
+		}
+		share := min(float64(rows)/float64(*expected), 1)
+		return progress{Percent: atWrite + int(share*(atSeal-atWrite)), Step: fmt.Sprintf("writing, %s of %s rows", showNumber(rows), showNumber(*expected))}
+	case "seal":
+		return progress{Percent: atSeal, Step: "sealing " + written}
+	case "publish":
+		return progress{Percent: atPublish, Step: "publishing " + written}
+	}
+	return progress{Percent: atRead, Step: "reading", Open: true}
+}
