@@ -11,7 +11,8 @@ import (
 )
 
 // runningName is the file in the data folder by which other commands find the
-// private servers. It holds their passwords and is readable by its owner only.
+// private servers. It holds their passwords, never those of other servers, and
+// is readable by its owner only.
 const runningName = "running.json"
 
 type running struct {
@@ -54,6 +55,9 @@ func findServers(c Config) (Config, error) {
 	var r running
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return c, fmt.Errorf("read %s in %s: %w", runningName, c.Data, err)
+	}
+	if r.DatabaseURL == "" {
+		return c, fmt.Errorf("the Fenceline that runs on %s has no private PostgreSQL: set DATABASE_URL as it was set there", c.Data)
 	}
 	c.DatabaseURL, c.Files, c.Namespace = r.DatabaseURL, r.Files, r.Namespace
 	if c.PublicURL == "" {

@@ -32,7 +32,8 @@ func startPrivate(ctx context.Context, c *cli, conf *Config) (_ *private, err er
 			p.stop()
 		}
 	}()
-	if err := os.MkdirAll(conf.Data, 0o700); err != nil {
+	// PostgreSQL may have to run as another user, who must be able to pass through; what is secret in here is 0600.
+	if err := os.MkdirAll(conf.Data, 0o711); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
 	if conf.DatabaseURL == "" {
@@ -132,10 +133,14 @@ var errServerEnded = errors.New("the private PostgreSQL ended by itself")
 
 // announce writes where others find this process and says it to the person.
 func (c *cli) announce(ctx context.Context, a *app) error {
-	err := writeRunning(a.conf.Data, running{
-		PID: os.Getpid(), Started: time.Now().UTC(), DatabaseURL: a.conf.DatabaseURL, RedisURL: a.conf.RedisURL,
-		URL: a.conf.PublicURL, Namespace: a.conf.Namespace, Files: a.conf.Files,
-	})
+	r := running{PID: os.Getpid(), Started: time.Now().UTC(), URL: a.conf.PublicURL, Namespace: a.conf.Namespace, Files: a.conf.Files}
+	if c.conf.DatabaseURL == "" { // the secrets of other servers stay where they were configured
+		r.DatabaseURL = a.conf.DatabaseURL
+	}
+	if c.conf.RedisURL == "" {
+		r.RedisURL = a.conf.RedisURL
+	}
+	err := writeRunning(a.conf.Data, r)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fenceline/fenceline/jobs/redistest"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -35,8 +36,7 @@ func TestUpFromNothing(t *testing.T) {
 		t.Errorf("orders.csv has %d rows, %v", len(rows), err)
 	}
 
-	document := filepath.Join(s.dir, "invoice.json")
-	s.must(os.WriteFile(document, []byte(s.ok("dispatch", "example-invoice")), 0o600))
+	document := s.exampleInvoice()
 	pdf := filepath.Join(s.dir, "inv.pdf")
 	s.ok("dispatch", "invoice", document, "--wait", "-o", pdf)
 	if raw, err := os.ReadFile(pdf); err != nil || !bytes.HasPrefix(raw, []byte("%PDF-")) {
@@ -139,4 +139,36 @@ func TestUpIsStoppedInTheMiddle(t *testing.T) {
 	if got.Job.Crashes != 0 || got.Job.Failures != 0 || len(got.Attempts) != 2 {
 		t.Errorf("the job: %+v, %d attempts", got.Job, len(got.Attempts))
 	}
+}
+
+// With servers configured `up` starts none, and keeps their secrets to itself.
+func TestUpWithConfiguredServers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	s.env["FENCELINE_ADDR"] = "127.0.0.1:0"
+	said := s.start("up").says("Stop with Ctrl-C")
+	if strings.Contains(said, "rivate") {
+		t.Errorf("private servers were started:\n%s", said)
+	}
+	raw, err := os.ReadFile(filepath.Join(s.env["FENCELINE_DATA"], runningName))
+	s.must(err)
+	for _, secret := range []string{s.env["DATABASE_URL"], s.env["REDIS_URL"]} {
+		if strings.Contains(string(raw), secret) || strings.Contains(said, secret) {
+			t.Error("a configured secret was written down")
+		}
+	}
+	if job := asJSON[jobAnswer](s, "dispatch", "invoice", s.exampleInvoice(), "--wait"); job.Job.State != storage.JobDone {
+		t.Errorf("the job is %s", job.Job.State)
+	}
+	delete(s.env, "DATABASE_URL")
+	if r := s.run("job", "list"); r.code != exitFailed || !strings.Contains(r.err, "set DATABASE_URL") {
+		t.Errorf("without DATABASE_URL: %+v", r)
+	}
+}
+
+func (s *site) exampleInvoice() string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "invoice.json")
+	s.must(os.WriteFile(path, []byte(s.ok("dispatch", "example-invoice")), 0o600))
+	return path
 }

@@ -1,0 +1,102 @@
+# Everything a newcomer runs. POSIX sh and make; what else is needed is installed
+# where that is possible without a question, and named where it is not.
+.POSIX:
+.PHONY: help up demo build test lint bench clean postgres tools
+
+# Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
+ARGS =
+# How many packages are tested at once. Each starts servers of its own and runs
+# its tests side by side, so two keep two cores busy.
+P = 2
+
+help:
+	@echo 'make up      start Fenceline with private servers (ARGS="--addr ..." for more flags)'
+	@echo 'make demo    the same, with a small shop to export from'
+	@echo 'make build   compile bin/fenceline'
+	@echo 'make test    install what the tests need, vet, and run all tests (P=8 on a large machine)'
+	@echo 'make lint    run golangci-lint'
+	@echo 'make bench   run the benchmarks'
+	@echo 'make clean   remove what was compiled; data folders stay'
+
+up: build postgres
+	@exec ./bin/fenceline up $(ARGS)
+
+demo: build postgres
+	@exec ./bin/fenceline up --demo $(ARGS)
+
+build:
+	@command -v go >/dev/null || { echo 'Go is missing: install Go 1.26 or newer.' >&2; exit 1; }
+	@[ -x bin/fenceline ] || echo 'Compiling Fenceline; the first time takes a minute or two ...'
+	@go build -trimpath -o bin/fenceline ./cmd/fenceline
+
+test: tools
+	@list=$$("$$(go env GOROOT)/bin/gofmt" -l cmd jobs migrations storage web); \
+	[ -z "$$list" ] || { echo 'These files are not formatted; run gofmt -w on them:' >&2; echo "$$list" >&2; exit 1; }
+	go vet ./...
+	go test -race -vet=off -count=1 -timeout 8m -p $(P) ./...
+
+lint:
+	@command -v golangci-lint >/dev/null || { echo 'golangci-lint is missing; get it with: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@latest' >&2; exit 1; }
+	golangci-lint run
+
+bench:
+	go test -run '^$$' -bench . -benchmem -p 1 ./...
+
+clean:
+	rm -rf bin
+
+# The places where storage/localpg looks besides PATH.
+POSTGRES_PLACES = /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/local/pgsql/bin \
+	/opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin \
+	/Applications/Postgres.app/Contents/Versions/*/bin
+
+# Shell: true when a PostgreSQL server could be started.
+HAVE_POSTGRES = { \
+	command -v initdb && command -v postgres || \
+	for d in $(POSTGRES_PLACES); do [ -x "$$d/initdb" ] && [ -x "$$d/postgres" ] && break; done; \
+	} >/dev/null
+
+# Shell: true when Debian's packages can be installed without a password.
+CAN_APT = { command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
+
+# Shell: install $packages from Debian's. Its PostgreSQL makes a cluster for the
+# whole machine and starts it at every boot: nobody asked for that here.
+APT_INSTALL = { \
+	root=; [ "$$(id -u)" = 0 ] || root='sudo -n'; \
+	conf=/etc/postgresql-common/createcluster.d; status=0; \
+	echo "Installing Debian packages:$$packages"; \
+	$$root apt-get update -q || echo 'Going on with the package lists of the last time.' >&2; \
+	case $$packages in *postgresql*) \
+		$$root mkdir -p $$conf; \
+		echo 'create_main_cluster = false' | $$root tee $$conf/fenceline.conf >/dev/null;; \
+	esac; \
+	$$root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \
+		install -y --no-install-recommends $$packages </dev/null || status=$$?; \
+	$$root rm -f $$conf/fenceline.conf; \
+	[ $$status = 0 ] || { echo "Could not install:$$packages" >&2; exit $$status; }; \
+	}
+
+# For `up`. Where nothing can be installed, `up` itself says what to do.
+postgres:
+	@if [ -n "$$DATABASE_URL" ] || $(HAVE_POSTGRES); then exit 0; fi; \
+	if $(CAN_APT); then packages=' postgresql'; $(APT_INSTALL); \
+	elif command -v brew >/dev/null; then brew install postgresql@17; \
+	fi
+
+# For `test`: the servers, and the strangers that look at what we made.
+tools:
+	@command -v go >/dev/null || { echo 'Go is missing: install Go 1.26 or newer.' >&2; exit 1; }
+	@packages=; \
+	have() { command -v "$$1" >/dev/null; }; \
+	$(HAVE_POSTGRES) || packages="$$packages postgresql"; \
+	have redis-server || packages="$$packages redis-server"; \
+	have chromium || have chromium-browser || have google-chrome || packages="$$packages chromium"; \
+	have pdftotext || packages="$$packages poppler-utils"; \
+	have qpdf || packages="$$packages qpdf"; \
+	have curl || packages="$$packages curl"; \
+	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
+	if [ -z "$$packages" ]; then exit 0; fi; \
+	if $(CAN_APT); then $(APT_INSTALL); exit 0; fi; \
+	echo "The tests need what these Debian packages hold; install it and try again:$$packages" >&2; \
+	echo '(macOS: brew install postgresql@17 redis poppler qpdf, and Chromium)' >&2; \
+	exit 1
