@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench clean postgres tools
+.PHONY: help up demo build test lint bench clean postgres tools chaos
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -16,6 +16,7 @@ help:
 	@echo 'make test    install what the tests need, vet, and run all tests (P=8 on a large machine)'
 	@echo 'make lint    run golangci-lint'
 	@echo 'make bench   run the benchmarks'
+	@echo 'make chaos   hurt everything for FOR=10m, with SEED= of an earlier run to replay it'
 	@echo 'make clean   remove what was compiled; data folders stay'
 
 up: build postgres
@@ -41,6 +42,12 @@ lint:
 
 bench:
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
+
+# How long, and with which seed (0 takes a new one).
+FOR = 10m
+SEED = 0
+chaos:
+	go test -race -count=1 -timeout 24h -run '^TestChaos$$' -v ./cmd/fenceline -chaos $(FOR) -chaos.seed $(SEED)
 
 clean:
 	rm -rf bin

@@ -45,9 +45,20 @@
 //
 // # What is assumed
 //
-// That PostgreSQL runs with fsync and full_page_writes on, and synchronous_commit
-// on for our sessions; that the disk keeps what fsync promised; that the file
-// system has hard links that refuse to replace (or the object store an equal
-// condition); and that nobody with write access to the files folder or superuser
-// rights in the database works against us.
+// The laws hold as far as this does; `fenceline doctor` checks what can be checked.
+//
+//   - PostgreSQL is one primary that takes writes, with fsync and full_page_writes on, and
+//     synchronous_commit on for our sessions: what it has answered survives a crash of the machine.
+//     A standby that is promoted without having received everything has lost what it did not
+//     receive; attempts of the lost timeline cannot publish there, but publications may be missing.
+//   - Its triggers, indexes and functions are those of the migrations, and nobody with superuser
+//     rights or write access to our tables works against them.
+//   - The disk keeps what fsync has promised, for files and for folders.
+//   - The file system has hard links, and link(2) refuses to replace (or an object store has an
+//     equal condition); a worker that was told so cannot write under that name later.
+//   - Readers take the pointer from the primary and finish a download within the time that replaced
+//     publications are kept.
+//   - A source outside this database gives data that is not older than the moment it was asked.
+//   - A restore of the database from a backup is followed by what the protocol demands of one; a
+//     sequence that was set back is refused, files newer than the database stop the clean-up.
 package storage
