@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,8 +28,12 @@ type Redis struct {
 
 // OpenRedis connects to a Redis by its URL (redis:// or rediss://). Its timeouts
 // are short: the client's defaults outlast a lease. The caller closes the client.
-func OpenRedis(ctx context.Context, url, namespace string) (Redis, error) {
-	opt, err := redis.ParseURL(url)
+func OpenRedis(ctx context.Context, address, namespace string) (Redis, error) {
+	opt, err := redis.ParseURL(address)
+	var wrong *url.Error
+	if errors.As(err, &wrong) { // its text holds the URL, and with it the password
+		err = wrong.Err
+	}
 	if err != nil {
 		return Redis{}, fmt.Errorf("REDIS_URL: %w", err)
 	}

@@ -92,14 +92,20 @@ func TestLatencyAndClockOfRedis(t *testing.T) {
 
 func TestWorkersThatAreAlive(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, redistest.Shared(t))
+	server := redistest.Shared(t)
+	w, stranger := newWorld(t, server), newWorld(t, server)
 	list := func() []jobs.WorkerFacts {
 		t.Helper()
 		found, err := w.redis.Workers()
 		w.must(err)
 		return found
 	}
-	if found := list(); len(found) != 0 { // others' namespaces share the server
+	stranger.worker()
+	w.until("the stranger has told Redis of itself", func() bool {
+		found, err := stranger.redis.Workers()
+		return err == nil && len(found) == 1
+	})
+	if found := list(); len(found) != 0 { // another namespace on the same server
 		t.Errorf("before: %+v", found)
 	}
 	stop := w.worker(func(c *jobs.WorkerConfig) { c.Queues, c.Concurrency = map[string]int{"slow": 1, "default": 3}, 5 })

@@ -420,3 +420,12 @@ func TestABlockedBellRingsAnew(t *testing.T) {
 		})
 	}
 }
+
+func TestRedisURLsKeepTheirSecret(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"redis://:hunter2@host:port/0", "redis://:hunter2@ho st/0", "http://:hunter2@host/0", "redis://:hunter2%zz@host"} {
+		if _, err := jobs.OpenRedis(t.Context(), url, "x"); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("error %v", err)
+		}
+	}
+}

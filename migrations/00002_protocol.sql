@@ -98,7 +98,8 @@ END $$;
 -- +goose StatementEnd
 
 -- publish_attempt (step 6): published; fenced (fenced_by says by which token, reason by whom); cancelled; gone; unknown;
--- or the state in which the attempt was found. Calling it again is safe and answers what was decided.
+-- or the state in which the attempt was found. Calling it again is safe and answers what was decided, also after its
+-- files were cleaned up.
 --
 -- FOR NO KEY UPDATE on the export is enough to keep two publishers apart, and unlike FOR UPDATE it does not
 -- wait for a caller's open transaction that has just inserted a job of the same export.
@@ -113,7 +114,7 @@ BEGIN
     SELECT * INTO a FROM fenceline.attempts WHERE id = aid FOR UPDATE;        -- condemn needs this row too
     IF NOT FOUND THEN outcome := 'unknown'; RETURN; END IF;
     IF a.state <> 'sealed' THEN                                               -- condemned, cancelled, already decided
-        outcome := a.state; reason := a.reason; fenced_by := a.fenced_by;
+        outcome := CASE WHEN a.state = 'deleted' THEN a.verdict ELSE a.state END; reason := a.reason; fenced_by := a.fenced_by;
         RETURN;
     END IF;
     SELECT * INTO e FROM fenceline.exports WHERE id = a.export_id FOR NO KEY UPDATE;

@@ -81,12 +81,14 @@ func passing(err error) bool {
 	return false
 }
 
+// sequenceBehind recognises a token that was given out before: to this export
+// (the function says so) or to another (the unique index does).
 func sequenceBehind(err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "FL002" {
-		return fmt.Errorf("%w: %s; run: %s", ErrSequenceBehind, pg.Message, pg.Hint)
+	if !errors.As(err, &pg) || pg.Code != "FL002" && (pg.Code != "23505" || pg.ConstraintName != "attempts_token_key") {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %s; run: SELECT setval('fenceline.fence_tokens', (SELECT max(issued_token) FROM fenceline.exports))", ErrSequenceBehind, pg.Message)
 }
 
 // decide sends a deciding statement until PostgreSQL has answered it. The

@@ -29,11 +29,6 @@ func (s *Store) Snapshot(ctx context.Context, export uuid.UUID, token int64) (*S
 	conf.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
 	}
-	for name, value := range map[string]string{ // the text in which values arrive, whatever the server's defaults
-		"TimeZone": "UTC", "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "bytea_output": "hex",
-	} {
-		conf.RuntimeParams[name] = value
-	}
 	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {
 		return nil, fmt.Errorf("connect for a snapshot: %w", err)
@@ -46,8 +41,14 @@ func (s *Store) Snapshot(ctx context.Context, export uuid.UUID, token int64) (*S
 	return sn, nil
 }
 
+// beginSQL also fixes the text in which values arrive, whatever the server's
+// defaults. SET takes no snapshot yet. As parameters of the connection a pooler
+// would refuse some of them.
+const beginSQL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+	SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres'; SET LOCAL bytea_output = 'hex'`
+
 func (sn *Snapshot) begin(ctx context.Context, export uuid.UUID, token int64) error {
-	if _, err := sn.conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+	if _, err := sn.conn.Exec(ctx, beginSQL); err != nil {
 		return fmt.Errorf("begin a snapshot: %w", err)
 	}
 	var issued int64

@@ -145,6 +145,8 @@ func (sw *Sweep) Run(ctx context.Context) (SweepResult, error) {
 	}
 	defer unlock()
 	if err := sw.checkSafe(ctx); err != nil {
+		_, _ = sw.store.pool.Exec(ctx, "INSERT INTO fenceline.sweeps (worker, finished_at, error) VALUES ($1, clock_timestamp(), $2)",
+			sw.opt.Worker, err.Error()) // so that it is seen; a standby refuses even that
 		return res, err
 	}
 	if err := sw.store.pool.QueryRow(ctx, "INSERT INTO fenceline.sweeps (worker) VALUES ($1) RETURNING id", sw.opt.Worker).Scan(&res.ID); err != nil {

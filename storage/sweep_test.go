@@ -186,6 +186,9 @@ func TestSweepStopsOnWhatDoesNotFit(t *testing.T) {
 			t.Errorf("run: %+v, %v; want to refuse", res, err)
 		}
 		s.there(job, b, true)
+		if runs, err := s.store.SweepRuns(s.ctx, 1); err != nil || len(runs) != 1 || runs[0].Error == nil {
+			t.Errorf("the refusal is not in the record: %+v, %v", runs, err)
+		}
 	}
 	t.Run("a folder of another installation", func(t *testing.T) {
 		t.Parallel()

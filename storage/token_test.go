@@ -112,6 +112,11 @@ func TestASequenceSetBackIsRefused(t *testing.T) {
 	if b := w.begin(next); b.Token <= w.jobToken(job) {
 		t.Errorf("token %d after the repair", b.Token)
 	}
+	// The same for an export that was never given the token that comes now.
+	w.exec("SELECT setval('fenceline.fence_tokens', 1)")
+	if _, err := w.store.BeginAttempt(w.ctx, w.insert(newJob("another")).ID, "w"); !errors.Is(err, storage.ErrSequenceBehind) {
+		t.Errorf("a token of another export: %v", err)
+	}
 }
 
 func (w *world) jobToken(job storage.Job) (n int64) {
