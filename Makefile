@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench clean postgres tools chaos
+.PHONY: help up demo build test lint bench clean postgres tools chaos model
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -17,6 +17,7 @@ help:
 	@echo 'make lint    run golangci-lint'
 	@echo 'make bench   run the benchmarks'
 	@echo 'make chaos   hurt everything for FOR=10m, with SEED= of an earlier run to replay it'
+	@echo 'make model   check the protocol model with three attempts (minutes, a gigabyte)'
 	@echo 'make clean   remove what was compiled; data folders stay'
 
 up: build postgres
@@ -48,6 +49,10 @@ FOR = 10m
 SEED = 0
 chaos:
 	go test -race -count=1 -timeout 24h -run '^TestChaos$$' -v ./cmd/fenceline -chaos $(FOR) -chaos.seed $(SEED)
+
+# Two attempts are part of `make test`.
+model:
+	go test -run '^TestModel$$' -count=1 -timeout 30m -v ./storage/protocol -args -model.attempts=3
 
 clean:
 	rm -rf bin
@@ -101,9 +106,11 @@ tools:
 	have pdftotext || packages="$$packages poppler-utils"; \
 	have qpdf || packages="$$packages qpdf"; \
 	have curl || packages="$$packages curl"; \
+	have spin || packages="$$packages spin"; \
+	have pgbouncer || [ -x /usr/sbin/pgbouncer ] || packages="$$packages pgbouncer"; \
 	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
 	if [ -z "$$packages" ]; then exit 0; fi; \
 	if $(CAN_APT); then $(APT_INSTALL); exit 0; fi; \
 	echo "The tests need what these Debian packages hold; install it and try again:$$packages" >&2; \
-	echo '(macOS: brew install postgresql@17 redis poppler qpdf, and Chromium)' >&2; \
+	echo '(macOS: brew install postgresql@17 redis poppler qpdf spin pgbouncer, and Chromium)' >&2; \
 	exit 1

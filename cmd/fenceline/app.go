@@ -75,7 +75,7 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 // register builds what knows the kinds of jobs.
 func (a *app) register() (err error) {
 	a.reports = newCatalog(a.conf)
-	kinds := append([]jobs.Kind{jobs.ReportKind(a.reports), jobs.InvoiceKind()}, a.extras.kinds...)
+	kinds := append([]jobs.Kind{jobs.ReportKind(a.reports), jobs.InvoiceKind(), jobs.DrillKind()}, a.extras.kinds...)
 	if a.registry, err = jobs.NewRegistry(kinds...); err != nil {
 		return err
 	}

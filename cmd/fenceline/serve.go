@@ -89,6 +89,23 @@ func (c *cli) part(ctx context.Context, withRedis bool, fn func(context.Context,
 	return fn(ctx, a)
 }
 
+func (c *cli) healthCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "health", Short: "Ask whether the servers can be worked with (for health checks)", Args: exactly(),
+		Long: "Asks PostgreSQL (a primary that is migrated), the files folder (marked for this database) and, when\nREDIS_URL is set, Redis. Exit 0 when all answer.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+			defer cancel()
+			return c.part(ctx, c.conf.RedisURL != "", func(ctx context.Context, a *app) error {
+				if err := a.ready(ctx); err != nil {
+					return fmt.Errorf("not ready: %w", err)
+				}
+				return c.print(map[string]string{"health": "ok"}, func(w io.Writer) { fmt.Fprintln(w, "ok") })
+			})
+		},
+	}
+}
+
 func (c *cli) migrateCmd() *cobra.Command {
 	return &cobra.Command{Use: "migrate", Short: "Bring the database to the newest schema", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
 		conf, err := findServers(c.conf)

@@ -160,6 +160,15 @@ func TestUpWithConfiguredServers(t *testing.T) {
 	if job := asJSON[jobAnswer](s, "dispatch", "invoice", s.exampleInvoice(), "--wait"); job.Job.State != storage.JobDone {
 		t.Errorf("the job is %s", job.Job.State)
 	}
+	if out := s.ok("health"); out != "ok\n" {
+		t.Errorf("health: %q", out)
+	}
+	redisURL := s.env["REDIS_URL"]
+	s.env["REDIS_URL"] = "redis://127.0.0.1:1/0"
+	if r := s.run("health"); r.code != exitFailed {
+		t.Errorf("health without Redis: %+v", r)
+	}
+	s.env["REDIS_URL"] = redisURL
 	delete(s.env, "DATABASE_URL")
 	if r := s.run("job", "list"); r.code != exitFailed || !strings.Contains(r.err, "set DATABASE_URL") {
 		t.Errorf("without DATABASE_URL: %+v", r)

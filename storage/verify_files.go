@@ -1,0 +1,181 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline/fenceline/storage/files"
+)
+
+// keeper is an attempt whose files have to be there.
+type keeper struct {
+	place files.Place
+	job   uuid.UUID
+	state AttemptState
+	files []File
+}
+
+// keeps says of an attempt a that its files have to be there. $1 is for how many
+// seconds replaced publications are kept: after that their files may be there or not.
+const keeps = `(a.state IN ('sealed', 'published')
+	OR a.state = 'superseded' AND a.replaced_at >= clock_timestamp() - make_interval(secs => $1))`
+
+// recorded looks from the database to the files: what the rows say must be there.
+func (v *verifier) recorded(ctx context.Context) error {
+	var total int64
+	kept := v.opt.Sweep.Superseded.Seconds()
+	if err := v.store.pool.QueryRow(ctx, "SELECT count(*) FROM fenceline.attempts a WHERE "+keeps, kept).Scan(&total); err != nil {
+		return err
+	}
+	buffer := make([]byte, 256<<10)
+	for after, done := uuid.Nil, int64(0); ; {
+		page, err := v.keepers(ctx, after)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		for _, k := range page {
+			if err := v.keeper(ctx, k, buffer); err != nil {
+				return err
+			}
+			done++
+			v.progress("files", done, max(total, done))
+		}
+		after = page[len(page)-1].place.Attempt
+	}
+}
+
+// keepers reads the next attempts whose files have to be there, with their files.
+func (v *verifier) keepers(ctx context.Context, after uuid.UUID) ([]*keeper, error) {
+	rows, err := v.store.pool.Query(ctx, `SELECT a.id, a.export_id, a.token, a.job_id, a.state FROM fenceline.attempts a
+		WHERE a.id > $2::uuid AND `+keeps+` ORDER BY a.id LIMIT $3`, v.opt.Sweep.Superseded.Seconds(), after.String(), verifyPage)
+	if err != nil {
+		return nil, err
+	}
+	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*keeper, error) {
+		k := &keeper{}
+		return k, row.Scan(&k.place.Attempt, &k.place.Export, &k.place.Token, &k.job, &k.state)
+	})
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[uuid.UUID]*keeper, len(page))
+	ids := make([]string, len(page))
+	for i, k := range page {
+		byID[k.place.Attempt], ids[i] = k, k.place.Attempt.String()
+	}
+	rows, err = v.store.pool.Query(ctx, `SELECT attempt_id, name, object, size, sha256 FROM fenceline.files
+		WHERE attempt_id = ANY ($1::uuid[]) ORDER BY attempt_id, ordinal`, ids)
+	if err != nil {
+		return nil, err
+	}
+	var f File
+	_, err = pgx.ForEachRow(rows, []any{&f.AttemptID, &f.Name, &f.Object, &f.Size, (*[]byte)(&f.SHA256)}, func() error {
+		byID[f.AttemptID].files = append(byID[f.AttemptID].files, f)
+		f.SHA256 = nil // the next row's bytes go elsewhere
+		return nil
+	})
+	return page, err
+}
+
+// keeper looks at the files of one attempt.
+func (v *verifier) keeper(ctx context.Context, k *keeper, buffer []byte) error {
+	if len(k.files) == 0 {
+		return v.lacks(ctx, k, "no file is recorded")
+	}
+	for _, f := range k.files {
+		what := v.compareFile(ctx, k.place, f, buffer)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v.sum.Files++
+		if what == "" {
+			continue
+		}
+		if err := v.lacks(ctx, k, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareFile says what is wrong with a file, if anything is. One that is there
+// and cannot be read is as bad as one that is missing.
+func (v *verifier) compareFile(ctx context.Context, p files.Place, f File, buffer []byte) string {
+	name := fmt.Sprintf("file %q (%s/%s)", f.Name, p, f.Object)
+	file, err := v.files.Open(p, f.Object)
+	if errors.Is(err, files.ErrNotFound) {
+		return name + " is missing"
+	}
+	if err != nil {
+		return fmt.Sprintf("%s cannot be opened: %s", name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Sprintf("%s cannot be looked at: %s", name, err)
+	}
+	if info.Size() != f.Size {
+		return fmt.Sprintf("%s has %d bytes, but %d were recorded", name, info.Size(), f.Size)
+	}
+	if v.opt.SizesOnly {
+		v.sum.Bytes += f.Size
+		return ""
+	}
+	h := sha256.New()
+	n, err := io.CopyBuffer(h, &untilDone{ctx, file}, buffer)
+	v.sum.Bytes += n
+	if err != nil {
+		return fmt.Sprintf("%s cannot be read: %s", name, err)
+	}
+	if sum := h.Sum(nil); !bytes.Equal(sum, f.SHA256) {
+		return fmt.Sprintf("%s has SHA-256 %x, but %s was recorded", name, sum, f.SHA256)
+	}
+	return ""
+}
+
+// untilDone reads until ctx ends.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u *untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
+}
+
+// lacks reports something that an attempt lacks, if after that was seen its
+// files still have to be there. They had to at that moment too: no attempt goes
+// back to a state in which they have to.
+func (v *verifier) lacks(ctx context.Context, k *keeper, what string) error {
+	var state AttemptState
+	err := v.store.pool.QueryRow(ctx, "SELECT a.state FROM fenceline.attempts a WHERE a.id = $2 AND "+keeps,
+		v.opt.Sweep.Superseded.Seconds(), k.place.Attempt).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read attempt %s again: %w", k.place.Attempt, err)
+	}
+	law := "L7" // nobody has condemned it, and its retention is not over
+	if state == AttemptPublished {
+		law = "L1"
+	}
+	v.found(Violation{
+		Law: law, Export: k.place.Export, Attempt: k.place.Attempt, Job: k.job,
+		What: fmt.Sprintf("token %d is %s, but %s", k.place.Token, state, what),
+	})
+	return nil
+}
