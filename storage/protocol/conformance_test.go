@@ -1,0 +1,407 @@
+package protocol_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fenceline/fenceline/storage/protocol"
+)
+
+var (
+	sequences = flag.Int("sequences", 200, "how many random sequences of steps the conformance test takes on the product")
+	firstFlag = flag.Uint64("sequence", 1, "the seed of the first one")
+)
+
+const (
+	sequenceSteps = 48
+	mostJobs      = 6
+)
+
+// step is one call with its arguments.
+type step struct {
+	op                             string
+	export                         protocol.ExportID
+	job                            protocol.JobID
+	attempt                        protocol.AttemptID
+	rows                           int64
+	token                          int64
+	ending                         protocol.Ending
+	later, every, lost, superseded bool
+}
+
+func (s step) String() string {
+	text := s.op
+	for _, part := range []struct {
+		name string
+		n    int64
+	}{{"export", int64(s.export)}, {"job", int64(s.job)}, {"attempt", int64(s.attempt)}, {"token", s.token}} {
+		if part.n != 0 {
+			text += fmt.Sprintf(" %s %d", part.name, part.n)
+		}
+	}
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{{"later", s.later}, {"every", s.every}, {"lost", s.lost}, {"superseded", s.superseded}} {
+		if option.set {
+			text += " " + option.name
+		}
+	}
+	if s.op == "end" {
+		text += fmt.Sprintf(" %+v", s.ending)
+	}
+	return text
+}
+
+// take takes a step on both sides. want and got say what was answered; stop that
+// nothing can be compared from here on.
+func (p *pair) take(s step) (want, got string, stop bool) {
+	p.t.Helper()
+	exports := p.ref.Exports()
+	if s.op == "add job" {
+		exports++
+	}
+	if s.export > exports || s.job > p.ref.Jobs() || s.attempt > p.ref.Attempts() {
+		return "", "", false // of a sequence that was shortened
+	}
+	switch s.op {
+	case "add job":
+		if s.export < exports && !p.ref.Export(s.export).Exists {
+			return "", "", false
+		}
+		want, got = p.addJob(s)
+	case "sweep":
+		want, got = p.sweep(s)
+		return want, got, want == "unsafe"
+	default:
+		if take, ok := p.calls()[s.op]; ok {
+			want, got = take(s)
+		} else {
+			p.arrange(s)
+		}
+	}
+	return want, got, false
+}
+
+func (p *pair) calls() map[string]func(step) (want, got string) {
+	return map[string]func(step) (want, got string){
+		"begin": p.begin, "heartbeat": p.heartbeat, "snapshot": p.snapshot, "write": p.write, "seal": p.seal, "publish": p.publish,
+		"end": p.end, "hand on": p.handOn, "cancel": p.cancel, "delete export": p.deleteExport, "condemn": p.condemn, "restore": p.restore,
+	}
+}
+
+// arrange is for what has no answer: the passing of time, and the like.
+func (p *pair) arrange(s step) {
+	p.t.Helper()
+	switch s.op {
+	case "silence":
+		p.ref.Silence(s.attempt)
+		p.exec("UPDATE fenceline.attempts SET heartbeat_at = clock_timestamp() - interval '1 hour' WHERE id = $1", p.attempts[s.attempt].ID)
+	case "make due":
+		p.ref.MakeDue(s.job)
+		p.exec("UPDATE fenceline.jobs SET due_at = clock_timestamp() WHERE id = $1 AND state = 'queued'", p.jobs[s.job].ID)
+	case "probes due":
+		p.ref.ProbesDue()
+		p.exec("UPDATE fenceline.attempts SET probe_at = clock_timestamp() WHERE probe_at IS NOT NULL")
+	case "wait for lease":
+		p.ref.WaitForLease(s.job)
+		p.must(p.store.WaitForLease(p.ctx, p.jobs[s.job], never, never))
+	case "wake waiting":
+		p.ref.WakeWaiting(s.export)
+		p.must(p.store.WakeWaiting(p.ctx, p.exports[s.export]))
+	case "set sequence":
+		p.ref.SetSequence(s.token)
+		p.exec("SELECT setval('fenceline.fence_tokens', $1)", s.token)
+	case "mark deleted":
+		p.ref.MarkDeleted(s.export)
+		p.exec("UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL", p.exports[s.export])
+	case "save":
+		p.save()
+	default:
+		p.t.Fatalf("no such step: %s", s.op)
+	}
+}
+
+// plan makes up the next step from what the reference knows.
+type plan struct {
+	*rand.Rand
+	ref *protocol.World
+}
+
+// next is weighted: the way to a publication is long, so its steps come often.
+func (p plan) next() step {
+	ops := []struct {
+		op     string
+		weight int
+	}{
+		{"begin", 18}, {"write", 9}, {"seal", 16}, {"publish", 18}, {"add job", 8}, {"end", 6}, {"heartbeat", 5}, {"snapshot", 2},
+		{"hand on", 7}, {"cancel", 3}, {"condemn", 2}, {"sweep", 4}, {"silence", 3}, {"make due", 6}, {"wait for lease", 1}, {"wake waiting", 1},
+		{"probes due", 1}, {"delete export", 1}, {"mark deleted", 1}, {"set sequence", 1}, {"save", 1}, {"restore", 1},
+	}
+	sum := 0
+	for _, o := range ops {
+		sum += o.weight
+	}
+	n := p.IntN(sum)
+	for _, o := range ops {
+		if n -= o.weight; n < 0 {
+			return p.arguments(step{op: o.op})
+		}
+	}
+	panic("the weights do not add up")
+}
+
+// arguments are what the step needs; where there is nothing to take it with, it is
+// another step that makes something.
+func (p plan) arguments(s step) step {
+	if p.ref.Jobs() == 0 {
+		return step{op: "add job", export: 1}
+	}
+	if p.ref.Attempts() == 0 && slices.Contains([]string{"write", "seal", "snapshot", "silence", "publish", "end", "condemn", "heartbeat"}, s.op) {
+		return step{op: "begin", job: 1}
+	}
+	switch s.op {
+	case "add job":
+		s.export = protocol.ExportID(1 + p.IntN(4)/3) // the first one is busier
+		s.later = p.IntN(8) == 0
+		if s.export = min(s.export, p.ref.Exports()+1); p.ref.Jobs() >= mostJobs || !p.ref.Export(1).Exists {
+			return step{op: "probes due"}
+		}
+	case "begin":
+		s.job = p.job(func(j protocol.Job) bool { return j.State == protocol.JobQueued && j.Due })
+	case "make due", "wait for lease":
+		s.job = p.job(func(j protocol.Job) bool { return j.State == protocol.JobQueued })
+	case "cancel":
+		s.job = p.job(func(j protocol.Job) bool { return !j.State.Ended() })
+	case "wake waiting", "delete export", "mark deleted":
+		s.export = protocol.ExportID(p.IntN(int(p.ref.Exports()) + 1))
+	case "set sequence":
+		s.token = 1 + p.Int64N(int64(p.ref.Attempts())+2)
+	case "write", "seal", "snapshot", "silence":
+		s.attempt = p.attempt(func(a protocol.Attempt) bool { return a.State == protocol.AttemptRunning })
+		if s.op == "write" {
+			s.attempt = max(s.attempt, 1) // a worker knows its own
+		}
+	case "publish":
+		s.attempt = p.attempt(func(a protocol.Attempt) bool { return a.State == protocol.AttemptSealed })
+	case "end", "condemn", "heartbeat":
+		s.attempt = p.attempt(func(a protocol.Attempt) bool { return a.State.Unfinished() })
+	}
+	return p.options(s)
+}
+
+func (p plan) options(s step) step {
+	switch s.op {
+	case "seal", "heartbeat":
+		s.rows = p.Int64N(5)
+	case "end":
+		s.ending = p.ending()
+	case "hand on", "condemn":
+		s.every = p.IntN(2) == 0
+	case "sweep":
+		s.every, s.lost, s.superseded = p.IntN(4) == 0, p.IntN(2) == 0, p.IntN(2) == 0
+	}
+	return s
+}
+
+func (p plan) ending() protocol.Ending {
+	states := []protocol.AttemptState{protocol.AttemptFailed, protocol.AttemptFailed, protocol.AttemptFenced, protocol.AttemptCancelled}
+	return protocol.Ending{
+		State: states[p.IntN(len(states))], Reason: "because", Error: []string{"", "disk full"}[p.IntN(2)],
+		Counts: p.IntN(2) == 0, Final: p.IntN(6) == 0, Later: p.IntN(3) == 0,
+	}
+}
+
+// job is one that is as wanted; sometimes, or when there is none, any; seldom one that nobody knows.
+func (p plan) job(wanted func(protocol.Job) bool) protocol.JobID {
+	return protocol.JobID(p.oneOf(int(p.ref.Jobs()), func(n int) bool { return wanted(p.ref.Job(protocol.JobID(n))) }))
+}
+
+// attempt is one in the same way.
+func (p plan) attempt(wanted func(protocol.Attempt) bool) protocol.AttemptID {
+	return protocol.AttemptID(p.oneOf(int(p.ref.Attempts()), func(n int) bool { return wanted(p.ref.Attempt(protocol.AttemptID(n))) }))
+}
+
+func (p plan) oneOf(most int, wanted func(int) bool) int {
+	var fit []int
+	for n := 1; n <= most; n++ {
+		if wanted(n) {
+			fit = append(fit, n)
+		}
+	}
+	switch {
+	case p.IntN(60) == 0:
+		return 0
+	case len(fit) == 0 || p.IntN(6) == 0:
+		return 1 + p.IntN(most)
+	}
+	return fit[p.IntN(len(fit))]
+}
+
+var anyNumber = regexp.MustCompile(`\d+`)
+
+// answers counts what was answered to which step.
+type answers struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (a *answers) add(op, answer string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if answer != "" {
+		a.seen[op+": "+anyNumber.ReplaceAllString(answer, "N")]++
+	}
+}
+
+// run takes steps until they are through or the sides differ, and says how.
+func (p *pair) run(next func(i int) (step, bool), seen *answers) (taken []step, difference string) {
+	p.t.Helper()
+	p.reset()
+	for i := 0; ; i++ {
+		s, ok := next(i)
+		if !ok {
+			return taken, ""
+		}
+		taken = append(taken, s)
+		want, got, stop := p.take(s)
+		seen.add(s.op, want)
+		if want != got {
+			return taken, fmt.Sprintf("the product answers %q, the reference %q", got, want)
+		}
+		if stop {
+			return taken, ""
+		}
+		if d := p.difference(); d != "" {
+			return taken, d
+		}
+	}
+}
+
+// replay takes the same steps again.
+func (p *pair) replay(steps []step) (taken []step, difference string) {
+	return p.run(func(i int) (step, bool) {
+		if i == len(steps) {
+			return step{}, false
+		}
+		return steps[i], true
+	}, &answers{seen: map[string]int{}})
+}
+
+// shrink leaves out steps as long as the sides differ.
+func (p *pair) shrink(steps []step, difference string) ([]step, string) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		less := slices.Delete(slices.Clone(steps), i, i+1)
+		if taken, d := p.replay(less); d != "" {
+			steps, difference = taken, d
+			i = min(i, len(steps))
+		}
+	}
+	return steps, difference
+}
+
+// Whatever is asked in whatever order, PostgreSQL and the reference answer the same
+// and hold the same rows and files.
+func TestProductConforms(t *testing.T) {
+	t.Parallel()
+	const pairs = 4
+	all := &answers{seen: map[string]int{}}
+	t.Run("pairs", func(t *testing.T) {
+		for i := range pairs {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				p := newPair(t)
+				defer p.close()
+				for seed := *firstFlag + uint64(i); seed < *firstFlag+uint64(*sequences); seed += pairs {
+					p.conforms(seed, all)
+				}
+			})
+		}
+	})
+	if *sequences < 200 || t.Failed() {
+		return
+	}
+	for _, answer := range mustBeSeen() {
+		if all.seen[answer] == 0 {
+			t.Errorf("never happened: %s", answer)
+		}
+	}
+	for _, answer := range slices.Sorted(maps.Keys(all.seen)) {
+		t.Logf("%5d  %s", all.seen[answer], answer)
+	}
+}
+
+func (p *pair) conforms(seed uint64, seen *answers) {
+	p.t.Helper()
+	random := plan{rand.New(rand.NewPCG(seed, 2)), p.ref}
+	steps, difference := p.run(func(i int) (step, bool) {
+		if i == sequenceSteps {
+			return step{}, false
+		}
+		return random.next(), true
+	}, seen)
+	if difference == "" {
+		return
+	}
+	steps, difference = p.shrink(steps, difference)
+	var text strings.Builder
+	for _, s := range steps {
+		fmt.Fprintf(&text, "  %s\n", s)
+	}
+	p.t.Fatalf("after these steps product and reference differ (again: go test ./storage/protocol -run TestProductConforms -args -sequence=%d -sequences=1):\n%s%s",
+		seed, &text, difference)
+}
+
+// mustBeSeen are answers without which the sequences would have missed something.
+func mustBeSeen() []string {
+	return []string{
+		"add job: gone", "begin: ok token N number N", "begin: not due", "begin: not found", "begin: gone", "begin: sequence behind",
+		"heartbeat: ok", "heartbeat: cancelled", "heartbeat: condemned", "heartbeat: fenced handed_on by N", "heartbeat: not found",
+		"snapshot: ok", "snapshot: fenced newer_token by N", "write: ok", "write: exists",
+		"seal: ok", "seal: condemned", "seal: cancelled", "seal: fenced handed_on by N", "seal: is published", "seal: not found",
+		"publish: ok", "publish: condemned", "publish: cancelled", "publish: gone", "publish: not found", "publish: is running", "publish: is failed",
+		"publish: fenced handed_on by N", "publish: fenced newer_job by N", "publish: fenced newer_attempt by N",
+		"end: queued", "end: failed", "end: cancelled", "end: stale", "end: condemned", "end: published", "end: unknown",
+		"hand on: job N of attempt N token N: queued", "hand on: job N of attempt N token N: failed", "hand on: job N of attempt N token N: cancelled",
+		"cancel: cancelled", "cancel: cancelling", "cancel: done", "cancel: not found", "condemn: true", "condemn: false",
+		"delete export: ok", "delete export: not found", "restore: done", "sweep: unsafe",
+		"sweep: {Planned:N Condemned:N Deleted:N Probed:N Files:N Unknown:N}",
+	}
+}
+
+// Sequences in which product and reference have differed once.
+func TestProductConformsWhereItDidNot(t *testing.T) {
+	t.Parallel()
+	publish := []step{{op: "add job", export: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "publish", attempt: 1}}
+	for name, steps := range map[string][]step{
+		"a publish whose reply was lost is asked for again after the publication was replaced and cleaned up": append(slices.Clone(publish),
+			step{op: "add job", export: 1}, step{op: "begin", job: 2}, step{op: "write", attempt: 2}, step{op: "seal", attempt: 2}, step{op: "publish", attempt: 2},
+			step{op: "sweep", superseded: true}, step{op: "publish", attempt: 1}),
+		"and after its export was deleted": append(slices.Clone(publish),
+			step{op: "delete export", export: 1}, step{op: "sweep", superseded: true}, step{op: "publish", attempt: 1}),
+		"a cancelled attempt is to be published after it was cleaned up": {
+			{op: "add job", export: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "cancel", job: 1},
+			{op: "publish", attempt: 1}, {op: "sweep", lost: true}, {op: "publish", attempt: 1},
+		},
+		"the sequence was set back behind another export's token": {
+			{op: "add job", export: 1}, {op: "add job", export: 2}, {op: "set sequence", token: 1}, {op: "begin", job: 1},
+			{op: "set sequence", token: 1}, {op: "begin", job: 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t)
+			defer p.close()
+			if taken, difference := p.replay(steps); difference != "" {
+				t.Errorf("after step %d, %s: %s", len(taken), taken[len(taken)-1], difference)
+			}
+		})
+	}
+}

@@ -1,0 +1,396 @@
+package protocol_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
+	"github.com/fenceline/fenceline/storage/protocol"
+	"github.com/fenceline/fenceline/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storagetest.Main(m)) }
+
+const (
+	always = -time.Hour // as a lease, grace or retention: has passed
+	never  = time.Hour
+	body   = "12345"
+	object = "1-orders.csv"
+)
+
+// pair is the product and the reference, side by side. Positions in its lists are the
+// reference's numbers; 0 is a row that neither knows.
+type pair struct {
+	t     *testing.T
+	ctx   context.Context
+	store *storage.Store
+	conn  *pgx.Conn // for what no method does: the clock, the sequence, the restore
+	dir   string
+	local *files.Local
+
+	ref      *protocol.World
+	exports  []uuid.UUID
+	jobs     []storage.Job
+	attempts []storage.Begun
+}
+
+func migrate(ctx context.Context, url string) error {
+	_, err := storage.Migrate(ctx, url)
+	return err
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{t: t, ctx: t.Context(), dir: t.TempDir(), ref: protocol.New(0)}
+	url := storagetest.Database(t, migrate)
+	var err error
+	p.store, err = storage.Open(p.ctx, url, storage.Options{})
+	p.must(err)
+	t.Cleanup(p.store.Close)
+	p.conn, err = pgx.Connect(p.ctx, url)
+	p.must(err)
+	t.Cleanup(func() { _ = p.conn.Close(context.Background()) })
+	p.exec(`CREATE SCHEMA saved; CREATE SEQUENCE saved.fence_tokens`)
+	for _, table := range tables() {
+		p.exec(fmt.Sprintf("CREATE TABLE saved.%s AS TABLE fenceline.%[1]s", table))
+	}
+	return p
+}
+
+// tables hold what the protocol decides over, in an order in which they can be filled.
+func tables() []string { return []string{"exports", "jobs", "attempts", "files", "outbox"} }
+
+func (p *pair) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *pair) exec(sql string, args ...any) {
+	p.t.Helper()
+	if _, err := p.conn.Exec(p.ctx, sql, args...); err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// reset begins anew: empty tables past all guards, an empty folder, an empty reference.
+func (p *pair) reset() {
+	p.t.Helper()
+	p.refill(func(table string) string { return "" }, "SELECT setval('fenceline.fence_tokens', 1, false)")
+	if p.local != nil {
+		p.must(p.local.Close())
+	}
+	installation, err := p.store.Installation(p.ctx)
+	p.must(err)
+	p.local, err = files.OpenLocal(filepath.Join(p.dir, uuid.NewString()), installation)
+	p.must(err)
+	p.ref.Reset(0)
+	p.exports, p.jobs, p.attempts = []uuid.UUID{uuid.New()}, []storage.Job{{ID: uuid.New()}}, []storage.Begun{{ID: uuid.New(), Token: 1}}
+}
+
+// refill replaces the tables in one transaction, as a restore does that asks no trigger.
+func (p *pair) refill(fill func(table string) string, sequence string) {
+	p.t.Helper()
+	script := "BEGIN; SET LOCAL session_replication_role = replica;"
+	for _, table := range tables() {
+		script += "DELETE FROM fenceline." + table + ";" + fill(table)
+	}
+	p.exec(script + sequence + "; COMMIT")
+}
+
+func (p *pair) close() {
+	if p.local != nil {
+		_ = p.local.Close()
+	}
+}
+
+func (p *pair) place(a protocol.AttemptID) files.Place {
+	e, _ := p.ref.Place(a)
+	return files.Place{Export: p.exports[e], Token: p.attempts[a].Token, Attempt: p.attempts[a].ID}
+}
+
+// The steps. Each is taken on both sides and answers what the reference wants to be
+// told and what the product has told.
+
+func (p *pair) addJob(s step) (want, got string) {
+	e, first := s.export, s.export > p.ref.Exports()
+	if first {
+		e = p.ref.AddExport()
+	}
+	n := storage.NewJob{
+		Tenant: "acme", Kind: "report", Key: fmt.Sprint(e), Queue: "default", Payload: json.RawMessage(`{}`), PayloadVersion: 1,
+		MaxAttempts: 2, MaxCrashes: 2, Timeout: time.Minute, RequestHash: []byte("hash"),
+	}
+	if s.later {
+		n.Delay = time.Hour
+	}
+	var job storage.Job
+	err := p.store.Transaction(p.ctx, func(tx storage.Tx) (err error) {
+		job, _, err = p.store.InsertJob(p.ctx, tx, n)
+		return err
+	})
+	if first {
+		p.exports = append(p.exports, job.ExportID)
+	}
+	if p.ref.AddJob(e, n.MaxAttempts, n.MaxCrashes, s.later) == 0 {
+		return "gone", told(err)
+	}
+	p.jobs = append(p.jobs, job)
+	return "ok", told(err)
+}
+
+func (p *pair) begin(s step) (want, got string) {
+	a, out := p.ref.Begin(s.job)
+	b, err := p.store.BeginAttempt(p.ctx, p.jobs[s.job].ID, "w")
+	if a != 0 {
+		p.attempts = append(p.attempts, b)
+		row := p.ref.Attempt(a)
+		return fmt.Sprintf("ok token %d number %d", row.Token, row.Number), fmt.Sprintf("%s token %d number %d", told(err), b.Token, b.Number)
+	}
+	return wants(out), told(err)
+}
+
+func (p *pair) heartbeat(s step) (want, got string) {
+	alive := p.ref.Heartbeat(s.attempt, "write", s.rows)
+	err := p.store.Heartbeat(p.ctx, p.attempts[s.attempt].ID, storage.Progress{Step: "write", Rows: s.rows})
+	switch {
+	case alive.Attempt == "":
+		want = "not found"
+	case alive.Attempt == protocol.AttemptPublished || alive.Attempt == protocol.AttemptSuperseded:
+		want = "ok"
+	case !alive.Attempt.Unfinished():
+		want = wantsFound(string(alive.Attempt))
+	case alive.Mine && (alive.Job == protocol.JobCancelling || alive.Job == protocol.JobCancelled):
+		want = "cancelled"
+	case !alive.Mine || alive.Job != protocol.JobRunning:
+		want = "fenced handed_on by 0"
+	default:
+		want = "ok"
+	}
+	return want, told(err)
+}
+
+func (p *pair) snapshot(s step) (want, got string) {
+	e, token := p.ref.Place(s.attempt)
+	_, out := p.ref.Snapshot(e, token)
+	sn, err := p.store.Snapshot(p.ctx, p.exports[e], token)
+	if err == nil {
+		sn.Close()
+	}
+	return wants(out), told(err)
+}
+
+func (p *pair) write(s step) (want, got string) {
+	return wants(p.ref.CreateFile(s.attempt)), told(p.create(s.attempt))
+}
+
+func (p *pair) create(a protocol.AttemptID) error {
+	w, err := p.local.Create(p.place(a), object)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write([]byte(body)); err != nil {
+		return err
+	}
+	_, err = w.Commit()
+	return err
+}
+
+func (p *pair) seal(s step) (want, got string) {
+	out := p.ref.Seal(s.attempt, s.rows, 1)
+	err := p.store.Seal(p.ctx, p.attempts[s.attempt].ID, storage.Sealed{Rows: s.rows, Files: []storage.File{{
+		Name: "orders.csv", Object: object, Format: "csv", MediaType: "text/csv", Size: int64(len(body)), SHA256: make([]byte, 32), Rows: s.rows,
+	}}})
+	return wantsFound(out.Is), told(err)
+}
+
+func (p *pair) publish(s step) (want, got string) {
+	return wants(p.ref.Publish(s.attempt)), told(p.store.Publish(p.ctx, p.attempts[s.attempt].ID))
+}
+
+func (p *pair) end(s step) (want, got string) {
+	out := p.ref.End(s.attempt, s.ending)
+	how := storage.Ending{
+		State: storage.AttemptState(s.ending.State), Reason: s.ending.Reason, Error: s.ending.Error, Counts: s.ending.Counts, Final: s.ending.Final,
+	}
+	if s.ending.Later {
+		how.Retry = time.Hour
+	}
+	became, err := p.store.EndAttempt(p.ctx, p.attempts[s.attempt].ID, how)
+	if err != nil {
+		became = told(err)
+	}
+	return out.Is, became
+}
+
+func (p *pair) handOn(s step) (want, got string) {
+	var wanted, gotten []string
+	for _, l := range p.ref.HandOnLost(s.every) {
+		wanted = append(wanted, fmt.Sprintf("job %d of attempt %d token %d: %s", l.Job, l.Attempt, l.Token, l.State))
+	}
+	lost, err := p.store.HandOnLost(p.ctx, passed(s.every), 100)
+	if err != nil {
+		return strings.Join(wanted, ", "), told(err)
+	}
+	names := p.names()
+	for _, l := range lost {
+		gotten = append(gotten, fmt.Sprintf("job %s of attempt %s token %d: %s", names[l.JobID], names[l.AttemptID], l.Token, l.JobState))
+	}
+	slices.Sort(wanted)
+	slices.Sort(gotten)
+	return strings.Join(wanted, ", "), strings.Join(gotten, ", ")
+}
+
+func passed(yes bool) time.Duration {
+	if yes {
+		return always
+	}
+	return never / 2 // what is silent has been so for an hour
+}
+
+func (p *pair) cancel(s step) (want, got string) {
+	out := p.ref.Cancel(s.job)
+	state, err := p.store.CancelJob(p.ctx, storage.Scope{All: true}, p.jobs[s.job].ID)
+	if err != nil {
+		return wants(out), told(err)
+	}
+	return out.Is, string(state)
+}
+
+func (p *pair) deleteExport(s step) (want, got string) {
+	want = "not found"
+	if p.ref.DeleteExport(s.export) {
+		want = "ok"
+	}
+	return want, told(p.store.DeleteExport(p.ctx, storage.Scope{All: true}, p.exports[s.export]))
+}
+
+func (p *pair) condemn(s step) (want, got string) {
+	p.t.Helper()
+	var n int
+	p.must(p.conn.QueryRow(p.ctx, "SELECT count(*) FROM fenceline.condemn_attempts(ARRAY[$1::uuid], $2)",
+		p.attempts[s.attempt].ID, passed(s.every).Seconds()).Scan(&n))
+	return fmt.Sprint(p.ref.Condemn(s.attempt, s.every)), fmt.Sprint(n == 1)
+}
+
+func (p *pair) sweep(s step) (want, got string) {
+	take := protocol.Take{Every: s.every, Lost: s.lost, Superseded: s.superseded && !p.ref.Stored()}
+	retention := never
+	if take.Superseded {
+		retention = always
+	}
+	quarantine := never
+	if take.Lost {
+		quarantine = always
+	}
+	done, ok := p.ref.Sweep(take)
+	res, err := storage.NewSweep(p.store, p.local, storage.SweepOptions{
+		Grace: passed(s.every), Quarantine: quarantine, Superseded: retention, Worker: "test",
+	}).Run(p.ctx)
+	if !ok || err != nil {
+		if !ok {
+			want = "unsafe"
+		}
+		return want, told(err)
+	}
+	return fmt.Sprintf("%+v", done), fmt.Sprintf("%+v", protocol.Swept{
+		Planned: res.Planned, Condemned: res.Condemned, Deleted: res.Deleted, Probed: res.Probed,
+		Files: int(res.Bytes) / len(body), Unknown: len(res.Unknown),
+	})
+}
+
+func (p *pair) save() {
+	p.t.Helper()
+	p.ref.Save()
+	for _, table := range tables() {
+		p.exec(fmt.Sprintf("DELETE FROM saved.%s; INSERT INTO saved.%[1]s SELECT * FROM fenceline.%[1]s", table))
+	}
+	p.exec("SELECT setval('saved.fence_tokens', last_value, is_called) FROM fenceline.fence_tokens")
+}
+
+// restore is a restore and the recovery after it, if there is something to restore.
+func (p *pair) restore(step) (want, got string) {
+	p.t.Helper()
+	if !p.ref.Stored() {
+		return "", ""
+	}
+	p.ref.Restore()
+	p.ref.Recover()
+	p.refill(func(table string) string {
+		return fmt.Sprintf("INSERT INTO fenceline.%s OVERRIDING SYSTEM VALUE SELECT * FROM saved.%[1]s;", table)
+	}, "SELECT setval('fenceline.fence_tokens', last_value, is_called) FROM saved.fence_tokens")
+	p.exec("SELECT fenceline.condemn_attempts(ARRAY(SELECT id FROM fenceline.attempts), -3600)")
+	return "done", "done"
+}
+
+// wants is what an outcome is in the words of told.
+func wants(out protocol.Outcome) string {
+	switch out.Is {
+	case "published", "superseded", "created", "granted":
+		return "ok"
+	case "fenced":
+		return fmt.Sprintf("fenced %s by %d", out.Reason, out.By)
+	case "unknown":
+		return "not found"
+	case "not_due", "gone", "condemned", "cancelled", "exists":
+		return strings.ReplaceAll(out.Is, "_", " ")
+	case "sequence_behind":
+		return "sequence behind"
+	}
+	return "is " + out.Is
+}
+
+// wantsFound is what a step answers that found its attempt decided, and does not know more.
+func wantsFound(state string) string {
+	switch state {
+	case "sealed":
+		return "ok"
+	case "published", "superseded":
+		return "is " + state
+	case "fenced":
+		return "fenced handed_on by 0"
+	case "deleted":
+		return "condemned"
+	}
+	return wants(protocol.Outcome{Is: state})
+}
+
+var foundAs = regexp.MustCompile(`attempt [0-9a-f-]{36} (is \w+)$`)
+
+// told is an error of the product in a few words.
+func told(err error) string {
+	var fenced *storage.FencedError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &fenced):
+		return fmt.Sprintf("fenced %s by %d", fenced.Reason, fenced.By)
+	}
+	for word, known := range map[string]error{
+		"not found": storage.ErrNotFound, "not due": storage.ErrNotDue, "gone": storage.ErrGone, "condemned": storage.ErrCondemned,
+		"cancelled": storage.ErrCancelled, "sequence behind": storage.ErrSequenceBehind, "unsafe": storage.ErrUnsafe, "exists": files.ErrExists,
+	} {
+		if errors.Is(err, known) {
+			return word
+		}
+	}
+	if m := foundAs.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return err.Error()
+}

@@ -1,0 +1,188 @@
+package protocol
+
+// Condemn is condemn_attempts for one attempt: true when it can never publish any
+// more because of this. every takes it for silent. A row that a publish holds is
+// skipped.
+func (w *World) Condemn(a AttemptID, every bool) bool {
+	t := &w.attempts[a]
+	if !t.State.Unfinished() || t.locked || !t.Silent && !every {
+		return false
+	}
+	t.rule(AttemptCondemned, "no_heartbeat", 0)
+	return true
+}
+
+// garbage reports whether an attempt can never be the current one again, or is that of
+// an export that was deleted.
+func (w *World) garbage(a AttemptID) bool {
+	t := &w.attempts[a]
+	return t.State.Final() || t.State == AttemptPublished && w.exports[t.Export].Deleted
+}
+
+// Remove deletes the attempt's file, if it is there.
+func (w *World) Remove(a AttemptID) (was bool) {
+	was = w.places[a].present
+	w.places[a].present = false
+	return was
+}
+
+// Bury records that an attempt's files are gone and when they will be looked for
+// again.
+func (w *World) Bury(a AttemptID) {
+	t := &w.attempts[a]
+	switch {
+	case t.State == AttemptDeleted:
+		t.Probes++
+	case w.garbage(a):
+		t.State = AttemptDeleted
+	default:
+		return
+	}
+	t.Probe = ""
+	if t.Probes < 3 { // ten minutes, an hour, a day
+		t.Probe = ProbeLater
+	}
+}
+
+// ProbesDue lets the time pass until every tombstone is to be looked at.
+func (w *World) ProbesDue() {
+	for i := range w.attempts {
+		if w.attempts[i].Probe == ProbeLater {
+			w.attempts[i].Probe = ProbeDue
+		}
+	}
+}
+
+// Take says what a clean-up may take: see storage.SweepOptions. false stands for a
+// time that has not passed.
+type Take struct {
+	Every      bool // attempts that are not silent too: a grace of zero
+	Lost       bool // the files of attempts that have lost: a quarantine of zero
+	Superseded bool // the files of replaced publications and deleted exports: a retention of zero
+}
+
+// due says what a clean-up would do with an attempt: condemn, delete, probe or
+// nothing.
+func (w *World) due(a AttemptID, take Take) string {
+	t := &w.attempts[a]
+	switch {
+	case t.State == "":
+		return ""
+	case !w.has(Verdict):
+		if w.exports[t.Export].Current != a {
+			return "delete"
+		}
+		return ""
+	case t.State.Unfinished():
+		if !t.Silent && !take.Every {
+			return ""
+		}
+		if !w.has(Condemn) {
+			return "delete"
+		}
+		return "condemn"
+	case t.State == AttemptDeleted:
+		if t.Probe == ProbeDue {
+			return "probe"
+		}
+		return ""
+	case t.State == AttemptSuperseded || t.State == AttemptPublished:
+		if w.garbage(a) && take.Superseded {
+			return "delete"
+		}
+	case take.Lost:
+		return "delete"
+	}
+	return ""
+}
+
+// Unsafe reports whether an export's folder holds a token that the database has not
+// given out: it is older than its files, and the clean-up stops.
+func (w *World) Unsafe(e ExportID) bool {
+	for i := range w.places {
+		if p := &w.places[i]; p.present && p.export == e && p.token > w.exports[e].Issued {
+			return true
+		}
+	}
+	return false
+}
+
+// Swept is what a clean-up did; see storage.SweepResult.
+type Swept struct {
+	Planned, Condemned, Deleted, Probed int
+	Files                               int // removed
+	Unknown                             int // files that no attempt accounts for
+}
+
+// Sweep is a whole clean-up with nobody in between. ok is false when it refused to
+// go on; then done is what came before that, and in which order it comes to exports
+// is not determined.
+func (w *World) Sweep(take Take) (done Swept, ok bool) {
+	if w.written && !w.knowsAny() {
+		return done, false
+	}
+	type deed struct {
+		what    string
+		attempt AttemptID
+	}
+	tried, looked := map[deed]bool{}, map[ExportID]bool{}
+	for planned := -1; planned != done.Planned; {
+		planned = done.Planned
+		for a := AttemptID(1); a <= w.Attempts(); a++ {
+			what := w.due(a, take)
+			if what == "" || tried[deed{what, a}] {
+				continue
+			}
+			tried[deed{what, a}] = true
+			done.Planned++
+			if e := w.attempts[a].Export; !looked[e] {
+				looked[e] = true
+				if w.Unsafe(e) {
+					return done, false
+				}
+				done.Unknown += w.unknown(e)
+			}
+			w.clean(a, what, &done)
+		}
+	}
+	return done, true
+}
+
+// knowsAny is false when a database that knows no attempt meets a folder that is not
+// empty: it was replaced.
+func (w *World) knowsAny() bool {
+	for i := range w.attempts {
+		if w.attempts[i].State != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *World) clean(a AttemptID, what string, done *Swept) {
+	switch what {
+	case "condemn":
+		if w.Condemn(a, true) {
+			done.Condemned++
+		}
+		return
+	case "probe":
+		done.Probed++
+	default:
+		done.Deleted++
+	}
+	if w.Remove(a) {
+		done.Files++
+	}
+	w.Bury(a)
+}
+
+// unknown counts the files of attempts that the database has forgotten.
+func (w *World) unknown(e ExportID) (n int) {
+	for i := range w.places {
+		if p := &w.places[i]; p.present && p.export == e && w.attempts[i].State == "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,296 @@
+package protocol
+
+// The numbers of exports, jobs and attempts stand for their UUIDs: they are given
+// once, also when a restore has taken the row away. 0 is none.
+type (
+	ExportID  int
+	JobID     int
+	AttemptID int
+)
+
+// AttemptState is where an attempt stands; see storage.AttemptState. The zero
+// value means that there is no such row.
+type AttemptState string
+
+// The states of an attempt.
+const (
+	AttemptRunning    AttemptState = "running"
+	AttemptSealed     AttemptState = "sealed"
+	AttemptPublished  AttemptState = "published"
+	AttemptSuperseded AttemptState = "superseded"
+	AttemptFenced     AttemptState = "fenced"
+	AttemptFailed     AttemptState = "failed"
+	AttemptCancelled  AttemptState = "cancelled"
+	AttemptCondemned  AttemptState = "condemned"
+	AttemptDeleted    AttemptState = "deleted"
+)
+
+// Unfinished reports whether the attempt may still be published.
+func (s AttemptState) Unfinished() bool { return s == AttemptRunning || s == AttemptSealed }
+
+// Final reports whether the attempt can never be the current one again, so that
+// its files are garbage.
+func (s AttemptState) Final() bool {
+	switch s {
+	case AttemptSuperseded, AttemptFenced, AttemptFailed, AttemptCancelled, AttemptCondemned, AttemptDeleted:
+		return true
+	}
+	return false
+}
+
+// JobState is where a job stands; see storage.JobState. The zero value means that
+// there is no such row.
+type JobState string
+
+// The states of a job.
+const (
+	JobQueued     JobState = "queued"
+	JobRunning    JobState = "running"
+	JobDone       JobState = "done"
+	JobSuperseded JobState = "superseded"
+	JobFailed     JobState = "failed"
+	JobCancelling JobState = "cancelling"
+	JobCancelled  JobState = "cancelled"
+)
+
+// Ended reports whether the job is over.
+func (s JobState) Ended() bool {
+	return s == JobDone || s == JobSuperseded || s == JobFailed || s == JobCancelled
+}
+
+// Export is a row of exports.
+type Export struct {
+	Exists  bool
+	Deleted bool
+	Issued  int64     // the newest token
+	Last    int64     // the token of the pointer
+	Current AttemptID // the pointer
+}
+
+// Job is a row of jobs. Empty texts are NULL.
+type Job struct {
+	Export                  ExportID
+	State                   JobState
+	Waiting                 string // for: lease, retry, later
+	Due                     bool
+	Generation              int
+	Holder                  AttemptID // attempt_id: whose the job is
+	Attempts                int
+	Failures, Crashes       int
+	MaxAttempts, MaxCrashes int
+	Error                   string
+}
+
+// Attempt is a row of attempts. Empty texts and a FencedBy of 0 are NULL.
+type Attempt struct {
+	Export         ExportID
+	Job            JobID
+	Number         int
+	Token          int64
+	State, Verdict AttemptState
+	Step           string
+	Rows           int64
+	Reason, Error  string
+	FencedBy       int64
+	AsOf           int  // which data it has read; see World.Data
+	Silent         bool // gave no heartbeat for longer than lease and grace
+	Probes         int
+	Probe          Probe
+	locked         bool // by a publish in flight
+}
+
+// Probe says whether a tombstone's folder must be looked at again.
+type Probe string
+
+// The states of a probe. The zero value means that none is planned.
+const (
+	ProbeLater Probe = "later"
+	ProbeDue   Probe = "due"
+)
+
+// Notice is a row of the outbox.
+type Notice struct {
+	Topic   string // export.published or job.failed
+	Job     JobID
+	Attempt AttemptID
+}
+
+// place is what a worker knows of its attempt, whatever becomes of the row: where
+// its file goes. present is the file itself.
+type place struct {
+	export  ExportID
+	token   int64
+	present bool
+}
+
+// rows is what the database holds. Position 0 of each table is not used.
+type rows struct {
+	exports  []Export
+	jobs     []Job
+	attempts []Attempt
+	outbox   []Notice
+	sequence int64 // of tokens
+	data     int
+}
+
+// World is a database and a file store in memory. Each method is one committed
+// transaction, or one system call. A World is not safe for concurrent use: who
+// calls which method when is what its tests are about.
+type World struct {
+	rows
+	places  []place // by AttemptID; what is on disk, whatever the database knows
+	without Guard
+	written bool // a file, ever: exports' folders stay
+	copy    rows
+	stored  bool
+	lost    []Lost // reused by HandOnLost
+}
+
+// New is a world of its own, without the given guards; 0 leaves all in place.
+func New(without Guard) *World {
+	w := new(World)
+	w.Reset(without)
+	return w
+}
+
+// Reset empties the world.
+func (w *World) Reset(without Guard) {
+	w.exports = append(w.exports[:0], Export{})
+	w.jobs = append(w.jobs[:0], Job{})
+	w.attempts = append(w.attempts[:0], Attempt{})
+	w.places = append(w.places[:0], place{})
+	w.outbox = w.outbox[:0]
+	w.sequence, w.data = 0, 1
+	w.without, w.stored, w.written = without, false, false
+}
+
+func (w *World) has(g Guard) bool { return w.without&g == 0 }
+
+// Exports, Jobs and Attempts are the numbers that were given out, from 1 to the
+// answer; rows that a restore has taken away are among them.
+func (w *World) Exports() ExportID { return ExportID(len(w.exports) - 1) }
+
+// Jobs is the highest number of a job.
+func (w *World) Jobs() JobID { return JobID(len(w.jobs) - 1) }
+
+// Attempts is the highest number of an attempt.
+func (w *World) Attempts() AttemptID { return AttemptID(len(w.attempts) - 1) }
+
+// Export reads a row; the zero value when there is none.
+func (w *World) Export(e ExportID) Export { return w.exports[e] }
+
+// Job reads a row; the zero value when there is none.
+func (w *World) Job(j JobID) Job { return w.jobs[j] }
+
+// Attempt reads a row; the zero value when there is none.
+func (w *World) Attempt(a AttemptID) Attempt { return w.attempts[a] }
+
+// Outbox reads all rows. The slice is the world's own.
+func (w *World) Outbox() []Notice { return w.outbox }
+
+// Present reports whether the attempt's file is on disk.
+func (w *World) Present(a AttemptID) bool { return w.places[a].present }
+
+// Place is where an attempt's files lie, also when the database has forgotten it.
+func (w *World) Place(a AttemptID) (ExportID, int64) { return w.places[a].export, w.places[a].token }
+
+// Stored reports whether a copy of the database is in store.
+func (w *World) Stored() bool { return w.stored }
+
+// Data is the version of what exports are made from; see ChangeData.
+func (w *World) Data() int { return w.data }
+
+// ChangeData makes a newer version of it.
+func (w *World) ChangeData() { w.data++ }
+
+// AddExport makes an export.
+func (w *World) AddExport() ExportID {
+	w.exports = append(w.exports, Export{Exists: true})
+	return w.Exports()
+}
+
+// DeleteExport deletes an export and cancels its jobs: false when there is none any
+// more. Its files go with a later clean-up.
+func (w *World) DeleteExport(e ExportID) bool {
+	if !w.MarkDeleted(e) {
+		return false
+	}
+	for j := range w.jobs {
+		if job := &w.jobs[j]; job.Export == e && (job.State == JobQueued || job.State == JobRunning) {
+			w.Cancel(JobID(j))
+		}
+	}
+	return true
+}
+
+// MarkDeleted is the first half of DeleteExport, for one that dies after it.
+func (w *World) MarkDeleted(e ExportID) bool {
+	x := &w.exports[e]
+	if !x.Exists || x.Deleted {
+		return false
+	}
+	x.Deleted = true
+	return true
+}
+
+// SetSequence sets the token sequence, as by setval: the next token is n+1.
+func (w *World) SetSequence(n int64) { w.sequence = n }
+
+// Silence makes an attempt one that gave no heartbeat for long.
+func (w *World) Silence(a AttemptID) {
+	if w.attempts[a].State != "" {
+		w.attempts[a].Silent = true
+	}
+}
+
+// Save puts a copy of the database in store, in place of an earlier one. Files are
+// not copied.
+func (w *World) Save() {
+	w.copy.become(&w.rows)
+	w.stored = true
+}
+
+// Discard takes the copy out of store: nobody restores it any more.
+func (w *World) Discard() { w.stored = false }
+
+// Restore puts the copy back, whether it is in store or was read before. The files
+// and what workers know stay. [World.Recover] must follow before anything else.
+func (w *World) Restore() {
+	exports, jobs, attempts := len(w.exports), len(w.jobs), len(w.attempts)
+	w.become(&w.copy)
+	w.exports = grown(w.exports, exports)
+	w.jobs = grown(w.jobs, jobs)
+	w.attempts = grown(w.attempts, attempts)
+	for i := range w.attempts {
+		w.attempts[i].locked = false // what was in flight was rolled back
+	}
+	w.stored = false
+}
+
+// Recover makes a restored database safe: what it takes for unfinished is
+// condemned, for the files may be gone.
+func (w *World) Recover() {
+	if !w.has(CondemnAll) {
+		return
+	}
+	for a := AttemptID(1); a <= w.Attempts(); a++ {
+		w.Condemn(a, true)
+	}
+}
+
+func (r *rows) become(from *rows) {
+	r.exports = append(r.exports[:0], from.exports...)
+	r.jobs = append(r.jobs[:0], from.jobs...)
+	r.attempts = append(r.attempts[:0], from.attempts...)
+	r.outbox = append(r.outbox[:0], from.outbox...)
+	r.sequence, r.data = from.sequence, from.data
+}
+
+// grown pads a table with rows that do not exist, for their numbers are taken.
+func grown[T any](table []T, n int) []T {
+	for len(table) < n {
+		var none T
+		table = append(table, none)
+	}
+	return table
+}
