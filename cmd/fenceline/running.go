@@ -23,6 +23,7 @@ type running struct {
 	URL         string    `json:"url"`
 	Namespace   string    `json:"namespace"`
 	Files       string    `json:"files"`
+	Lease       string    `json:"lease"`
 }
 
 // writeRunning replaces the file as a whole.
@@ -65,6 +66,9 @@ func findServers(c Config) (Config, error) {
 	}
 	if c.RedisURL == "" {
 		c.RedisURL = r.RedisURL
+	}
+	if lease, err := time.ParseDuration(r.Lease); err == nil { // workers of one deployment agree on it
+		c.Lease = lease
 	}
 	return c, nil
 }

@@ -133,7 +133,7 @@ var errServerEnded = errors.New("the private PostgreSQL ended by itself")
 
 // announce writes where others find this process and says it to the person.
 func (c *cli) announce(ctx context.Context, a *app) error {
-	r := running{PID: os.Getpid(), Started: time.Now().UTC(), URL: a.conf.PublicURL, Namespace: a.conf.Namespace, Files: a.conf.Files}
+	r := running{PID: os.Getpid(), Started: time.Now().UTC(), URL: a.conf.PublicURL, Namespace: a.conf.Namespace, Files: a.conf.Files, Lease: a.conf.Lease.String()}
 	if c.conf.DatabaseURL == "" { // the secrets of other servers stay where they were configured
 		r.DatabaseURL = a.conf.DatabaseURL
 	}
