@@ -103,6 +103,10 @@ func rowDamages() []damage {
 		{"deleted although published", "L7", "were deleted although it was published", func(s *swept, d *damaged) {
 			s.force("UPDATE fenceline.attempts SET state = 'deleted', verdict = 'published' WHERE id = $1", d.old.ID)
 		}},
+		{"deleted although never condemned", "L7", "were deleted although it was not decided", func(s *swept, d *damaged) {
+			_, b := d.more(s)
+			s.force("UPDATE fenceline.attempts SET state = 'deleted', verdict = NULL, finished_at = now() WHERE id = $1", b.ID)
+		}},
 		{"replaced at no time", "L7", "not recorded when", func(s *swept, d *damaged) {
 			s.force("UPDATE fenceline.attempts SET replaced_at = NULL WHERE id = $1", d.old.ID)
 		}},
@@ -128,6 +132,10 @@ func fileDamages() []damage {
 			s.must(os.Remove(filepath.Join(d.current, "1-orders.csv")))
 		}},
 		{"folder missing", "L1", "is missing", func(s *swept, d *damaged) { s.must(os.RemoveAll(d.current)) }},
+		{"of a deleted export, too soon", "L1", "is missing", func(s *swept, d *damaged) {
+			s.must(s.store.DeleteExport(s.ctx, everything, d.export))
+			s.must(os.RemoveAll(d.current))
+		}},
 		{"truncated", "L1", "has 3 bytes, but 5 were recorded", func(s *swept, d *damaged) {
 			s.must(os.Truncate(filepath.Join(d.current, "1-orders.csv"), 3))
 		}},
@@ -158,8 +166,11 @@ func leftDamages() []damage {
 			s.force("UPDATE fenceline.attempts SET heartbeat_at = now() - interval '61 minutes' WHERE id = $1", b.ID)
 			s.force("UPDATE fenceline.jobs SET state = 'failed', error = 'x', finished_at = now() WHERE attempt_id = $1", b.ID)
 		}},
-		{"replaced", "L7", "it was replaced at", func(s *swept, d *damaged) {
+		{"replaced", "L7", "it was replaced or", func(s *swept, d *damaged) {
 			s.force("UPDATE fenceline.attempts SET replaced_at = now() - interval '25 hours' WHERE id = $1", d.old.ID)
+		}},
+		{"of a deleted export", "L7", "or its export deleted at", func(s *swept, d *damaged) {
+			s.force("UPDATE fenceline.exports SET deleted_at = now() - interval '25 hours' WHERE id = $1", d.export)
 		}},
 		{"a tombstone's files", "L7", "it will look again at", func(s *swept, d *damaged) {
 			_, b := d.more(s)

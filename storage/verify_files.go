@@ -23,9 +23,12 @@ type keeper struct {
 }
 
 // keeps says of an attempt a that its files have to be there. $1 is for how many
-// seconds replaced publications are kept: after that their files may be there or not.
-const keeps = `(a.state IN ('sealed', 'published')
-	OR a.state = 'superseded' AND a.replaced_at >= clock_timestamp() - make_interval(secs => $1))`
+// seconds publications are kept that were replaced or whose export was deleted:
+// after that their files may be there or not.
+const keeps = `(a.state = 'sealed'
+	OR a.state = 'superseded' AND a.replaced_at >= clock_timestamp() - make_interval(secs => $1)
+	OR a.state = 'published' AND NOT EXISTS (SELECT FROM fenceline.exports e
+		WHERE e.id = a.export_id AND e.deleted_at < clock_timestamp() - make_interval(secs => $1)))`
 
 // recorded looks from the database to the files: what the rows say must be there.
 func (v *verifier) recorded(ctx context.Context) error {

@@ -129,20 +129,20 @@ type owner struct {
 	state    *AttemptState // nil without an attempt of that export and token
 	verdict  *AttemptState
 	ended    *time.Time
-	replaced *time.Time
+	outdated *time.Time // since when it is replaced, or its export deleted
 	beat     *time.Time
 	probe    *time.Time
-	expired  bool     // replaced, and kept for long enough since
+	expired  bool     // outdated, and kept for long enough since
 	objects  []string // recorded
 }
 
 const ownersSQL = `SELECT f.export, f.token, f.attempt, e.id IS NOT NULL, coalesce(e.issued_token, 0), a.job_id, a.state, a.verdict,
-		a.finished_at, a.replaced_at, a.heartbeat_at, a.probe_at,
-		coalesce(a.state = 'superseded' AND a.replaced_at < clock_timestamp() - make_interval(secs => $4), false),
+		a.finished_at, o.outdated, a.heartbeat_at, a.probe_at, coalesce(o.outdated < clock_timestamp() - make_interval(secs => $4), false),
 		ARRAY(SELECT object FROM fenceline.files WHERE attempt_id = a.id)
 	FROM unnest($1::uuid[], $2::bigint[], $3::uuid[]) AS f(export, token, attempt)
 	LEFT JOIN LATERAL (SELECT * FROM fenceline.exports WHERE id = f.export OFFSET 0) e ON true
-	LEFT JOIN LATERAL (SELECT * FROM fenceline.attempts WHERE id = f.attempt AND export_id = f.export AND token = f.token OFFSET 0) a ON true`
+	LEFT JOIN LATERAL (SELECT * FROM fenceline.attempts WHERE id = f.attempt AND export_id = f.export AND token = f.token OFFSET 0) a ON true
+	CROSS JOIN LATERAL (SELECT CASE a.state WHEN 'superseded' THEN a.replaced_at WHEN 'published' THEN e.deleted_at END AS outdated) o`
 
 // flush looks the collected folders up. They were seen on the disk before, and
 // an attempt's row is there before its folder: what has no row now has no owner.
@@ -161,7 +161,7 @@ func (w *walk) flush(ctx context.Context) error {
 	}
 	owners, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o owner, err error) {
 		err = row.Scan(&o.place.Export, &o.place.Token, &o.place.Attempt, &o.exists, &o.issued, &o.job, &o.state, &o.verdict,
-			&o.ended, &o.replaced, &o.beat, &o.probe, &o.expired, &o.objects)
+			&o.ended, &o.outdated, &o.beat, &o.probe, &o.expired, &o.objects)
 		return o, err
 	})
 	if err != nil {
@@ -209,11 +209,9 @@ func (w *walk) judgeState(ctx context.Context, o owner, x Violation) error {
 			return nil
 		}
 		return w.unrecorded(ctx, o, x)
-	case AttemptPublished:
-		return w.unrecorded(ctx, o, x)
-	case AttemptSuperseded:
+	case AttemptPublished, AttemptSuperseded:
 		if o.expired {
-			return w.garbage(o, x, w.v.due(o.replaced, opt.Superseded), fmt.Sprintf("it was replaced at %s", utc(o.replaced)))
+			return w.garbage(o, x, w.v.due(o.outdated, opt.Superseded), fmt.Sprintf("it was replaced or its export deleted at %s", utc(o.outdated)))
 		}
 		return w.unrecorded(ctx, o, x)
 	case AttemptDeleted:

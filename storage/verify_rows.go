@@ -55,13 +55,13 @@ const counted = `coalesce(a.state IN ('published', 'superseded') OR a.state = 'd
 // planner from joining whole tables: a part costs what the part has.
 const exportsSQL = `
 WITH page AS MATERIALIZED (
-	SELECT e.id, e.issued_token, e.last_token, e.attempt_id, a.id AS current, a.export_id, a.token, a.state
+	SELECT e.id, e.issued_token, e.last_token, e.attempt_id, e.deleted_at, a.id AS current, a.export_id, a.token, a.state, a.verdict
 	FROM fenceline.exports e
 	LEFT JOIN LATERAL (SELECT * FROM fenceline.attempts WHERE id = e.attempt_id OFFSET 0) a ON true
 	WHERE e.id > $1::uuid AND e.id <= $2::uuid),
 tries AS MATERIALIZED (
 	SELECT a.id, a.export_id, a.job_id, a.token, a.state, a.verdict, a.data_as_of, a.replaced_at, ` + counted + ` AS counted,
-		n.notices, n.notice, j.id AS job, j.export_id AS job_export, e.attempt_id AS current, e.last_token
+		n.notices, n.notice, j.id AS job, j.export_id AS job_export, e.attempt_id AS current, e.last_token, e.deleted_at
 	FROM page e
 	CROSS JOIN LATERAL (SELECT * FROM fenceline.attempts WHERE export_id = e.id OFFSET 0) a
 	CROSS JOIN LATERAL (SELECT count(*) AS notices, min(o.id) AS notice FROM fenceline.outbox o
@@ -81,6 +81,7 @@ SELECT 0, 'L1', false, id, attempt_id, NULL, CASE
 	WHEN current IS NULL THEN 'the pointer names an attempt that does not exist'
 	ELSE format('the pointer names an attempt that is %s and not published', state) END
 FROM page WHERE attempt_id IS NOT NULL AND state IS DISTINCT FROM 'published'
+	AND NOT coalesce(deleted_at IS NOT NULL AND state = 'deleted' AND verdict = 'published', false)
 UNION ALL
 SELECT 0, 'L2', false, id, current, NULL, CASE
 	WHEN export_id <> id THEN format('the pointer names an attempt of export %s', export_id)
@@ -113,6 +114,7 @@ FROM tries WHERE job_export IS DISTINCT FROM export_id
 UNION ALL
 SELECT 0, 'L7', false, export_id, id, job_id, format('the files of token %s were deleted although it was %s', token, coalesce(verdict, 'not decided'))
 FROM tries WHERE state = 'deleted' AND coalesce(verdict, '') NOT IN ('superseded', 'fenced', 'failed', 'cancelled', 'condemned')
+	AND NOT coalesce(verdict = 'published' AND id = current AND deleted_at IS NOT NULL, false)
 UNION ALL
 SELECT 0, 'L7', false, export_id, id, job_id, format('token %s was replaced, but not recorded when: no clean-up will ever take its files', token)
 FROM tries WHERE state = 'superseded' AND replaced_at IS NULL

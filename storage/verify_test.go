@@ -107,6 +107,8 @@ func everyState(s *swept) {
 	s.exec("SELECT fenceline.condemn_attempts(ARRAY[$1::uuid], -3600)", condemned.ID)
 	s.attempt("writing")
 	s.sealed("complete")
+	deleted, _ := s.publishedTrue("deleted")
+	s.must(s.store.DeleteExport(s.ctx, everything, deleted.ExportID))
 }
 
 func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
@@ -116,21 +118,21 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 	everyState(s)
 	sum := s.nothing("every state", rested)
 	want := storage.Summary{
-		Exports: 10, Jobs: 12, Attempts: 12, Notices: 4, Files: 4, Bytes: 20, Hashed: true, Garbage: 7, GarbageBytes: 35, Elapsed: sum.Elapsed,
+		Exports: 11, Jobs: 13, Attempts: 13, Notices: 5, Files: 5, Bytes: 25, Hashed: true, Garbage: 7, GarbageBytes: 35, Elapsed: sum.Elapsed,
 	}
 	if sum != want || sum.Elapsed <= 0 {
 		t.Errorf("summary\n%+v, want\n%+v", sum, want)
 	}
 	quick := rested
 	quick.SizesOnly = true
-	if sum := s.nothing("sizes only", quick); sum.Hashed || sum.Files != 4 {
+	if sum := s.nothing("sizes only", quick); sum.Hashed || sum.Files != 5 {
 		t.Errorf("sizes only: %+v", sum)
 	}
 	if _, err := storage.Verify(t.Context(), s.store, s.local, drained(rested), nil); !errors.Is(err, storage.ErrNotDrained) {
 		t.Errorf("drained before any clean-up: %v", err)
 	}
 	s.run(storage.SweepOptions{Grace: time.Hour, Quarantine: -time.Hour, Superseded: time.Hour})
-	if sum := s.nothing("drained", drained(rested)); sum.Garbage != 0 || sum.Files != 4 {
+	if sum := s.nothing("drained", drained(rested)); sum.Garbage != 0 || sum.Files != 5 {
 		t.Errorf("after the clean-up: %+v", sum)
 	}
 	s.run(everyAge) // takes what is replaced, running or sealed too
@@ -146,7 +148,7 @@ func TestVerifyWorksBehindAPooler(t *testing.T) {
 	s.store = openStore(t, pooled(s.url))
 	everyState(s)
 	s.exec("DELETE FROM fenceline.outbox WHERE false")
-	if sum := s.nothing("every state", rested); sum.Exports != 10 || sum.Files != 4 || sum.Garbage != 7 {
+	if sum := s.nothing("every state", rested); sum.Exports != 11 || sum.Files != 5 || sum.Garbage != 7 {
 		t.Errorf("summary %+v", sum)
 	}
 }

@@ -59,17 +59,10 @@ func (u *unfenced) story(ctx context.Context) error {
 		return err
 	}
 	u.note(byDrill, 0, "made a scratch table of one row: source 100, no report yet, version 1")
-	a, err := u.worker(ctx, "worker A")
+	a, err := u.frozen(ctx)
 	if err != nil {
 		return err
 	}
-	if err := u.hears(ctx, a, unfencedTook, unfencedRead, unfencedChecked); err != nil {
-		return err
-	}
-	if err := freeze(a.cmd.Process); err != nil {
-		return fmt.Errorf("freeze worker A: %w", err)
-	}
-	u.note(byDrill, 0, "froze worker A (SIGSTOP to process %d), between its check and its write", a.pid())
 	if err := u.scratch.SetSource(ctx, 120); err != nil {
 		return err
 	}
@@ -81,11 +74,10 @@ func (u *unfenced) story(ctx context.Context) error {
 	if err := u.hears(ctx, b, unfencedTook, unfencedRead, unfencedChecked, unfencedWrote); err != nil {
 		return err
 	}
-	before, err := u.scratch.Read(ctx)
+	before, err := u.read(ctx)
 	if err != nil {
 		return err
 	}
-	u.note(byDrill, 0, "read the row: %s", describeRow(before))
 	if err := thaw(a.cmd.Process); err != nil {
 		return fmt.Errorf("let worker A go on: %w", err)
 	}
@@ -93,13 +85,33 @@ func (u *unfenced) story(ctx context.Context) error {
 	if err := u.hears(ctx, a, unfencedWrote); err != nil {
 		return err
 	}
-	after, err := u.scratch.Read(ctx)
-	if err != nil {
-		return err
-	}
-	u.note(byDrill, 0, "read the row: %s", describeRow(after))
+	after, err := u.read(ctx)
 	u.row = &drillRow{before, after}
-	return nil
+	return err
+}
+
+// frozen brings worker A to the moment between its last look and its write.
+func (u *unfenced) frozen(ctx context.Context) (*drillWorker, error) {
+	a, err := u.worker(ctx, "worker A")
+	if err != nil {
+		return nil, err
+	}
+	if err := u.hears(ctx, a, unfencedTook, unfencedRead, unfencedChecked); err != nil {
+		return nil, err
+	}
+	if err := freeze(a.cmd.Process); err != nil {
+		return nil, fmt.Errorf("freeze worker A: %w", err)
+	}
+	u.note(byDrill, 0, "froze worker A (SIGSTOP to process %d), between its look and its write", a.pid())
+	return a, nil
+}
+
+func (u *unfenced) read(ctx context.Context) (storage.ScratchRow, error) {
+	row, err := u.scratch.Read(ctx)
+	if err == nil {
+		u.note(byDrill, 0, "read the row: %s", describeRow(row))
+	}
+	return row, err
 }
 
 func describeRow(r storage.ScratchRow) string {
