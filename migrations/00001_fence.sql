@@ -169,7 +169,8 @@ BEGIN
     END IF;
     IF NEW.issued_token < OLD.issued_token THEN
         RAISE EXCEPTION 'export %: issued_token would fall from % to %; the sequence fenceline.fence_tokens was set back',
-            OLD.id, OLD.issued_token, NEW.issued_token USING ERRCODE = 'FL002';
+            OLD.id, OLD.issued_token, NEW.issued_token USING ERRCODE = 'FL002',
+            HINT = 'SELECT setval(''fenceline.fence_tokens'', (SELECT max(issued_token) FROM fenceline.exports))';
     END IF;
     IF NEW.last_token < OLD.last_token THEN
         RAISE EXCEPTION 'export %: last_token would fall from % to %', OLD.id, OLD.last_token, NEW.last_token USING ERRCODE = 'FL001';

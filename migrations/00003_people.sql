@@ -58,6 +58,7 @@ CREATE TABLE fenceline.schedule_runs (
 CREATE TABLE fenceline.sweeps (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     worker      text NOT NULL,
+    tenant      text CHECK (tenant <> ''), -- NULL: all of them
     started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at timestamptz,
     condemned   bigint NOT NULL DEFAULT 0,

@@ -283,16 +283,15 @@ func (d *Doctor) Hears(ctx context.Context, within time.Duration) (bool, error) 
 	}
 }
 
-// Snapshots opens a snapshot as attempts do and answers which of the settings
-// that it asks for it did not get. The error is the one that every attempt that
-// reads this database would meet.
-func (d *Doctor) Snapshots(ctx context.Context) (strays []string, err error) {
+// Snapshots opens a snapshot as an attempt does, of the newest export, and
+// answers why that fails, if it does.
+func (d *Doctor) Snapshots(ctx context.Context) error {
 	newest, err := lookFor[struct {
 		ID     string
 		Issued int64
 	}](ctx, d, "SELECT id::text, issued_token FROM fenceline.exports WHERE deleted_at IS NULL ORDER BY changed_at DESC, id DESC LIMIT 1")
 	if err != nil {
-		return nil, fmt.Errorf("look for an export: %w", err)
+		return fmt.Errorf("look for an export: %w", err)
 	}
 	var id uuid.UUID // of no export, where there is none
 	var issued int64
@@ -301,27 +300,13 @@ func (d *Doctor) Snapshots(ctx context.Context) (strays []string, err error) {
 	}
 	sn, err := (&Store{conf: d.conf}).Snapshot(ctx, id, issued)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrFenced) { // it was opened and looked
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer sn.Close()
-	return strayed(ctx, sn)
-}
-
-// strayed compares what values look like in a snapshot with what renderers expect.
-func strayed(ctx context.Context, sn *Snapshot) (strays []string, err error) {
-	rows, err := sn.Query(ctx, `SELECT name || ' is ' || current_setting(name) || ', not ' || want
-		FROM (VALUES ('TimeZone', 'UTC'), ('DateStyle', 'ISO, YMD'), ('IntervalStyle', 'postgres'), ('bytea_output', 'hex')) AS w(name, want)
-		WHERE current_setting(name) <> want`, nil)
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		strays = append(strays, string(rows.Values()[0]))
-	}
-	return strays, rows.Err()
+	sn.Close()
+	return nil
 }
 
 // ConnectionFacts say how many connections there may be and are.

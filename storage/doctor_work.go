@@ -62,8 +62,8 @@ type SweepFacts struct {
 // Sweeps reads the record of the clean-ups and counts what has been due for
 // longer than overdue under the given options.
 func (d *Doctor) Sweeps(ctx context.Context, o SweepOptions, overdue time.Duration) (SweepFacts, error) {
-	s, err := lookAt[SweepFacts](ctx, d, `WITH newest AS (SELECT * FROM fenceline.sweeps ORDER BY id DESC LIMIT 1),
-		good AS (SELECT finished_at FROM fenceline.sweeps WHERE finished_at IS NOT NULL AND error IS NULL ORDER BY id DESC LIMIT 1),
+	s, err := lookAt[SweepFacts](ctx, d, `WITH newest AS (SELECT * FROM fenceline.sweeps WHERE tenant IS NULL ORDER BY id DESC LIMIT 1),
+		good AS (SELECT finished_at FROM fenceline.sweeps WHERE finished_at IS NOT NULL AND error IS NULL AND tenant IS NULL ORDER BY id DESC LIMIT 1),
 		holder AS (SELECT l.pid, a.state_change FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 			WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND l.classid = ($5::bigint >> 32)::oid AND l.objid = ($5::bigint & 4294967295)::oid AND l.granted LIMIT 1)

@@ -145,11 +145,11 @@ func (sw *Sweep) Run(ctx context.Context) (SweepResult, error) {
 	}
 	defer unlock()
 	if err := sw.checkSafe(ctx); err != nil {
-		_, _ = sw.store.pool.Exec(ctx, "INSERT INTO fenceline.sweeps (worker, finished_at, error) VALUES ($1, clock_timestamp(), $2)",
-			sw.opt.Worker, err.Error()) // so that it is seen; a standby refuses even that
+		_, _ = sw.store.pool.Exec(ctx, "INSERT INTO fenceline.sweeps (worker, tenant, finished_at, error) VALUES ($1, $2, clock_timestamp(), $3)",
+			sw.opt.Worker, nullable(sw.opt.Tenant), err.Error()) // so that it is seen; a standby refuses even that
 		return res, err
 	}
-	if err := sw.store.pool.QueryRow(ctx, "INSERT INTO fenceline.sweeps (worker) VALUES ($1) RETURNING id", sw.opt.Worker).Scan(&res.ID); err != nil {
+	if err := sw.store.pool.QueryRow(ctx, "INSERT INTO fenceline.sweeps (worker, tenant) VALUES ($1, $2) RETURNING id", sw.opt.Worker, nullable(sw.opt.Tenant)).Scan(&res.ID); err != nil {
 		return res, fmt.Errorf("record the clean-up: %w", err)
 	}
 	err = sw.run(ctx, &res)
@@ -353,6 +353,7 @@ func (s *Store) tryLock(ctx context.Context, key int64) (unlock func(), err erro
 type SweepRun struct {
 	ID         int64      `json:"id"`
 	Worker     string     `json:"worker"`
+	Tenant     *string    `json:"tenant,omitempty"` // nil: all of them
 	StartedAt  time.Time  `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 	Condemned  int64      `json:"condemned"`

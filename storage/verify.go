@@ -170,7 +170,7 @@ func (v *verifier) run(ctx context.Context) error {
 func (s *Store) lastSweep(ctx context.Context) (*time.Time, error) {
 	var began time.Time
 	err := s.pool.QueryRow(ctx, `SELECT started_at FROM fenceline.sweeps
-		WHERE finished_at IS NOT NULL AND error IS NULL ORDER BY id DESC LIMIT 1`).Scan(&began)
+		WHERE finished_at IS NOT NULL AND error IS NULL AND tenant IS NULL ORDER BY id DESC LIMIT 1`).Scan(&began)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrNotDrained
 	}

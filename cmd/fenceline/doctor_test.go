@@ -233,12 +233,7 @@ func damages() []damage {
 		{check: "schema.indexes", grade: gradeWarning, says: "index jobs_to_ring is missing", hurt: sql("DROP INDEX fenceline.jobs_to_ring")},
 		{check: "schema.constraints", grade: gradeDanger, says: "exports.exports_pointer is missing", hurt: sql("ALTER TABLE fenceline.exports DROP CONSTRAINT exports_pointer")},
 		{check: "schema.durable", grade: gradeDanger, says: "sweeps", hurt: sql("ALTER TABLE fenceline.sweeps SET UNLOGGED")},
-		{check: "schema.snapshots", grade: gradeWarning, says: "unsupported startup parameter", hurt: func(p *patient) { p.pool("session") }},
-		{check: "schema.snapshots", grade: gradeWarning, says: "bytea_output is escape, not hex", hurt: func(p *patient) {
-			p.publish("a")
-			p.alter("SET bytea_output = escape")
-			p.pool("session", "ignore_startup_parameters = IntervalStyle, bytea_output")
-		}},
+		{check: "schema.snapshots", grade: gradeWarning, says: "issued_token", hurt: sql("ALTER TABLE fenceline.exports RENAME COLUMN issued_token TO given_token")},
 
 		{check: "redis.connection", grade: gradeWarning, says: "connect", hurt: env("REDIS_URL", "redis://:secret@127.0.0.1:1/0")},
 		{check: "redis.connection", grade: gradeWarning, says: "REDIS_URL is not set", hurt: env("REDIS_URL", "")},

@@ -6,6 +6,9 @@
 // its own with [Server]. There is no mock and no other dialect, and where
 // PostgreSQL is not installed the tests fail: a check that cannot run has not
 // passed.
+//
+// [Laws] is the protocol as a suite: whoever writes another store or another
+// place for files runs it over theirs.
 package storagetest
 
 import (
