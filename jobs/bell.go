@@ -47,6 +47,16 @@ func OpenRedis(ctx context.Context, address, namespace string) (Redis, error) {
 	return Redis{Client: client, Namespace: namespace}, nil
 }
 
+// QuietRedis keeps the Redis client from writing lines of its own to standard
+// error; what goes wrong comes back to callers, who log it. It is for the start
+// of a program: the client keeps its logger in a variable of its own.
+func QuietRedis() { redis.SetLogger(noLog{}) }
+
+type noLog struct{}
+
+// Printf drops a line.
+func (noLog) Printf(context.Context, string, ...any) {}
+
 // Leaser keeps leases in this Redis.
 func (r Redis) Leaser(ttl time.Duration) *RedisLeaser {
 	return NewRedisLeaser(r.Client, r.Namespace+":lease:", ttl)

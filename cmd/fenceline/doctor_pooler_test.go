@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +45,7 @@ default_pool_size = 5
 %s
 `, behind.Port(), behind.User.Username(), password, port, mode, strings.Join(settings, "\n")), 0o644))
 	cmd := exec.Command(bin, "-q", conf)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = dieWithTest()
 	if os.Getuid() == 0 { // which it refuses
 		cmd.Args = []string{bin, "-q", "-u", "nobody", conf}
 	}

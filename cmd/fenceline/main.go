@@ -14,6 +14,7 @@ import (
 )
 
 func main() {
+	jobs.QuietRedis()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr, extras{})
