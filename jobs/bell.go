@@ -42,7 +42,7 @@ func OpenRedis(ctx context.Context, address, namespace string) (Redis, error) {
 	client := redis.NewClient(opt)
 	if err := client.Ping(ctx).Err(); err != nil {
 		_ = client.Close()
-		return Redis{}, fmt.Errorf("connect to Redis: %w", err)
+		return Redis{}, fmt.Errorf("connect to Redis: %w: %w", storage.ErrUnreachable, err)
 	}
 	return Redis{Client: client, Namespace: namespace}, nil
 }

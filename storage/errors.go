@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,6 +13,8 @@ import (
 var (
 	// ErrNotFound means that there is no such row, or none that the caller may see.
 	ErrNotFound = errors.New("not found")
+	// ErrUnreachable means that a server does not answer, or not yet; trying again may help.
+	ErrUnreachable = errors.New("the server cannot be reached")
 	// ErrNotDue means that the job cannot be begun: another worker has it, it is not due yet, or it has ended.
 	ErrNotDue = errors.New("the job is not waiting to be run")
 	// ErrFenced means that a newer attempt is ahead; see [FencedError].
@@ -66,6 +69,16 @@ func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 func refused(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Severity == "ERROR"
+}
+
+// unreachable marks an error to connect that is no answer of a running server,
+// such as a wrong password is.
+func unreachable(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && !strings.HasPrefix(pg.Code, "57P") { // 57P01 to 57P03: it shuts down or starts up
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 // passing reports whether a refused statement may well succeed when it is sent again.

@@ -60,7 +60,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
+		return nil, fmt.Errorf("connect to PostgreSQL: %w", unreachable(err))
 	}
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		Logger: logger.Discard, SkipDefaultTransaction: true, DisableAutomaticPing: true,
@@ -98,7 +98,7 @@ func (s *Store) Installation(ctx context.Context) (uuid.UUID, error) {
 	var id uuid.UUID
 	err := s.db.WithContext(ctx).Raw("SELECT id FROM fenceline.installation").Row().Scan(&id)
 	if err != nil {
-		return id, fmt.Errorf("read the installation's id (were the migrations run?): %w", err)
+		return id, fmt.Errorf("read the installation's id (were the migrations run?): %w", unreachable(err))
 	}
 	return id, nil
 }

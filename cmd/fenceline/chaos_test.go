@@ -271,8 +271,13 @@ func (c *chaos) calm() {
 		return open == ""
 	})
 	for _, w := range c.workers {
-		if err := w.stop(); err != nil {
-			c.t.Logf("a worker ended with %v", err)
+		select {
+		case <-w.exited: // whatever happens around it, a worker goes on
+			c.t.Errorf("a worker ended by itself: %v", w.err)
+		default:
+			if err := w.stop(); err != nil {
+				c.t.Errorf("a worker ended with %v", err)
+			}
 		}
 		c.workLog = append(c.workLog, w.output)
 	}

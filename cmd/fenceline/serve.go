@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,7 +41,7 @@ func (a *app) runAll(ctx context.Context, l net.Listener, ready func() error) er
 
 func (c *cli) serveCmd() *cobra.Command {
 	return &cobra.Command{Use: "serve", Short: "Serve the dashboard and the API", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.part(cmd.Context(), false, func(ctx context.Context, a *app) error {
+		return c.daemon(cmd.Context(), false, func(ctx context.Context, a *app) error {
 			l, err := listen(a.conf.Addr)
 			if err != nil {
 				return err
@@ -54,7 +55,7 @@ func (c *cli) serveCmd() *cobra.Command {
 
 func (c *cli) workCmd() *cobra.Command {
 	return &cobra.Command{Use: "work", Short: "Run jobs", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.part(cmd.Context(), true, func(ctx context.Context, a *app) error {
+		return c.daemon(cmd.Context(), true, func(ctx context.Context, a *app) error {
 			worker, err := a.worker()
 			if err != nil {
 				return err
@@ -66,11 +67,41 @@ func (c *cli) workCmd() *cobra.Command {
 
 func (c *cli) scheduleCmd() *cobra.Command {
 	work := &cobra.Command{Use: "work", Short: "Dispatch schedules, ring for jobs and clean up", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.part(cmd.Context(), true, func(ctx context.Context, a *app) error {
+		return c.daemon(cmd.Context(), true, func(ctx context.Context, a *app) error {
 			return runParts(ctx, a.scheduler().Run, a.relay().Run)
 		})
 	}}
 	return group("schedule", "Jobs by the clock", work, c.scheduleListCmd(), c.schedulePutCmd(), c.scheduleDeleteCmd())
+}
+
+// startPatience is how long a part waits for its servers when it starts: after a
+// power cut everything starts at once.
+const startPatience = time.Minute
+
+// daemon is part for what runs until it is stopped.
+func (c *cli) daemon(ctx context.Context, withRedis bool, fn func(context.Context, *app) error) error {
+	patience := time.NewTimer(startPatience)
+	defer patience.Stop()
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		began := false
+		err := c.part(ctx, withRedis, func(ctx context.Context, a *app) error {
+			began = true
+			return fn(ctx, a)
+		})
+		if began || !errors.Is(err, storage.ErrUnreachable) {
+			return err
+		}
+		c.log.Warn("waiting for a server", "error", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-patience.C:
+			return err
+		case <-again.C:
+		}
+	}
 }
 
 // part runs one part of Fenceline against configured servers, or those of a running `up`.

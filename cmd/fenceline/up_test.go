@@ -181,3 +181,29 @@ func (s *site) exampleInvoice() string {
 	s.must(os.WriteFile(path, []byte(s.ok("dispatch", "example-invoice")), 0o600))
 	return path
 }
+
+// A part that starts before its servers waits for them; a command does not.
+func TestAWorkerWaitsForItsServers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	late := redistest.Server(t)
+	late.Kill()
+	s.env["REDIS_URL"] = late.URL()
+	worker := s.start("work")
+	worker.says("waiting for a server")
+	if r := s.run("health"); r.code != exitFailed {
+		t.Errorf("health: %+v", r)
+	}
+	late.Restart(t)
+	worker.says("worker started")
+	s.env["DATABASE_URL"] = strings.Replace(s.env["DATABASE_URL"], "postgres://fenceline:", "postgres://fenceline:not", 1)
+	wrong := s.start("work")
+	until(t, "a wrong password ends it at once", func() bool {
+		select {
+		case <-wrong.exited:
+			return true
+		default:
+			return false
+		}
+	})
+}
