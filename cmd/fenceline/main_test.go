@@ -176,6 +176,7 @@ func (p *process) launch() error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread() // a thread that ended would take with it the children that others started on it before
 		err := p.Start()
 		started <- err
 		if err == nil {

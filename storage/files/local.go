@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,6 +112,9 @@ func (l *Local) mark(installation uuid.UUID) error {
 	names, err := l.names(".", -1)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(names, markerName) { // another process was first, since we looked
+		return l.CheckMarker(installation)
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, markerTemp) { // left by a start that was killed
