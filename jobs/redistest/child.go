@@ -26,7 +26,6 @@ func spawn(bin string, args ...string) (*child, error) {
 		// On Linux the death signal is sent when the thread that made the child ends,
 		// and Go ends threads as it likes: this one stays for as long as the child.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread() // a thread that ended would take with it the children that others started on it before
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		c.process = cmd.Process
