@@ -32,6 +32,7 @@ CREATE TABLE fenceline.exports (
     published_at timestamptz,
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- softly deleted: nothing publishes to it any more, the sweep removes its files later, the rows stay as tombstones
     deleted_at   timestamptz,
     UNIQUE (tenant, kind, key),
     CHECK (last_token >= 0 AND last_token <= issued_token),
@@ -40,6 +41,7 @@ CREATE TABLE fenceline.exports (
 );
 CREATE INDEX exports_recent ON fenceline.exports (changed_at DESC, id DESC) WHERE deleted_at IS NULL;
 CREATE INDEX exports_recent_of_tenant ON fenceline.exports (tenant, changed_at DESC, id DESC) WHERE deleted_at IS NULL;
+CREATE INDEX exports_deleted ON fenceline.exports (deleted_at, id) WHERE deleted_at IS NOT NULL;
 
 CREATE TABLE fenceline.jobs (
     id              uuid PRIMARY KEY,
@@ -188,6 +190,16 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER guard BEFORE UPDATE ON fenceline.exports FOR EACH ROW EXECUTE FUNCTION fenceline.guard_export();
 
+-- Deleting is for good: what was deleted may have lost its files already.
+-- +goose StatementBegin
+CREATE FUNCTION fenceline.guard_undelete() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'export %: was deleted and does not come back', OLD.id USING ERRCODE = 'FL001';
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER guard_undelete BEFORE UPDATE OF deleted_at ON fenceline.exports FOR EACH ROW
+    WHEN (OLD.deleted_at IS NOT NULL AND NEW.deleted_at IS DISTINCT FROM OLD.deleted_at) EXECUTE FUNCTION fenceline.guard_undelete();
+
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.guard_new() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -226,7 +238,8 @@ BEGIN
     IF NOT (CASE OLD.state
         WHEN 'running'    THEN NEW.state IN ('sealed', 'fenced', 'failed', 'cancelled', 'condemned')
         WHEN 'sealed'     THEN NEW.state IN ('published', 'fenced', 'failed', 'cancelled', 'condemned')
-        WHEN 'published'  THEN NEW.state = 'superseded'
+        WHEN 'published'  THEN NEW.state = 'superseded' OR NEW.state = 'deleted' AND EXISTS (
+            SELECT FROM fenceline.exports WHERE id = NEW.export_id AND deleted_at IS NOT NULL)
         WHEN 'deleted'    THEN false
         ELSE NEW.state = 'deleted' END) THEN
         RAISE EXCEPTION 'attempt %: cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'FL001';
@@ -247,7 +260,8 @@ CREATE TRIGGER guard BEFORE UPDATE ON fenceline.attempts FOR EACH ROW EXECUTE FU
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.guard_pointer() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (SELECT FROM fenceline.exports WHERE id = NEW.export_id AND attempt_id = NEW.id) THEN
+    IF EXISTS (SELECT FROM fenceline.exports WHERE id = NEW.export_id AND attempt_id = NEW.id
+        AND NOT (NEW.state = 'deleted' AND deleted_at IS NOT NULL)) THEN
         RAISE EXCEPTION 'attempt % is the current one of its export and cannot be %', NEW.id, NEW.state USING ERRCODE = 'FL001';
     END IF;
     RETURN NULL;
