@@ -13,16 +13,17 @@ import (
 // export takes a job from its lease to its publication: steps 2 to 6. It
 // answers what became of it; the caller gives the attempt its verdict.
 func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, error) {
+	var attempt storage.Begun
 	lease, err := w.leaser.Acquire(ctx, job.ExportID.String()) // ② who should work
 	if err != nil {
 		return storage.Begun{}, err
 	}
-	defer w.release(ctx, lease, job)
+	defer func() { w.release(ctx, lease, job, attempt.Token) }()
 	if err := pass(lease.Context(), w.faults, PointLeased); err != nil {
 		return storage.Begun{}, err
 	}
 
-	attempt, err := w.store.BeginAttempt(lease.Context(), job.ID, w.name) // ③ who counts
+	attempt, err = w.store.BeginAttempt(lease.Context(), job.ID, w.name) // ③ who counts
 	if err != nil {
 		return storage.Begun{}, err
 	}
@@ -46,10 +47,10 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 	return attempt, pass(ctx, w.faults, PointPublished)
 }
 
-func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job) {
+func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job, token int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID))
+	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID, token))
 	if err != nil {
 		w.log.Warn("release the lease", "job", job.ID, "error", err)
 	}

@@ -51,6 +51,10 @@ func (AlwaysLeaser) Acquire(ctx context.Context, _ string) (*Lease, error) {
 	return &Lease{ctx: ctx, release: func(context.Context) error { cancel(errLeaseReleased); return nil }}, nil
 }
 
+// askFactor is the part of a lease's time that asking for it may take: what is
+// left must be worth having, and a loaded Redis must get the time to answer.
+const askFactor = 0.25
+
 // RedisLeaser keeps leases as keys in Redis: SET NX PX with a random owner,
 // renewed and deleted only while the owner is still us. It is safe for
 // concurrent use.
@@ -68,7 +72,7 @@ func NewRedisLeaser(client redis.UniversalClient, prefix string, ttl time.Durati
 
 // Acquire takes the lease on a resource.
 func (r *RedisLeaser) Acquire(ctx context.Context, resource string) (*Lease, error) {
-	m := r.sync.NewMutex(r.prefix+resource, redsync.WithExpiry(r.ttl), redsync.WithTries(1))
+	m := r.sync.NewMutex(r.prefix+resource, redsync.WithExpiry(r.ttl), redsync.WithTries(1), redsync.WithTimeoutFactor(askFactor))
 	if err := m.TryLockContext(ctx); err != nil {
 		var taken *redsync.ErrTaken
 		if errors.As(err, &taken) {

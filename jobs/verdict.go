@@ -35,7 +35,7 @@ func ending(job storage.Job, err error) storage.Ending {
 	)
 	switch {
 	case errors.As(err, &fenced):
-		return storage.Ending{State: storage.AttemptFenced, Reason: fenced.Reason, Retry: jitter(2 * time.Second)}
+		return storage.Ending{State: storage.AttemptFenced, Reason: fenced.Reason, Retry: spread(job.Generation)}
 	case errors.Is(err, storage.ErrCancelled):
 		return storage.Ending{State: storage.AttemptCancelled, Reason: "cancelled"}
 	case errors.Is(err, ErrWorkerStopped):
@@ -63,6 +63,13 @@ func ending(job storage.Job, err error) storage.Ending {
 // backoff grows from two seconds to ten minutes with the failures before.
 func backoff(failures int) time.Duration {
 	return jitter(min(2*time.Second<<min(failures, 16), 10*time.Minute))
+}
+
+// spread is how long a job that was overtaken stays away, unless the end of a
+// newer attempt wakes it: anything up to a time that doubles with each return, so
+// that jobs which keep overtaking each other come apart.
+func spread(generation int) time.Duration {
+	return time.Second + rand.N(min(time.Second<<min(generation, 16), time.Minute))
 }
 
 // jitter is d give or take a quarter, so that what failed together does not come back together.

@@ -22,7 +22,10 @@ import (
 	"github.com/fenceline/fenceline/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storagetest.Main(m)) }
+func TestMain(m *testing.M) {
+	jobs.QuietRedis() // servers go away on purpose here
+	os.Exit(storagetest.Main(m))
+}
 
 var everything = storage.Scope{All: true}
 

@@ -297,19 +297,24 @@ func TestBells(t *testing.T) {
 	w.must(w.store.WaitForLease(w.ctx, job, time.Hour, time.Hour))
 	w.must(w.store.WaitForLease(w.ctx, younger, time.Hour, time.Hour))
 	expect(0, "jobs that wait for the lease")
-	w.must(w.store.WakeWaiting(w.ctx, job.ExportID))
+	w.must(w.store.WakeWaiting(w.ctx, job.ExportID, 0))
 	if got := expect(1, "a job that was woken"); got[0].Generation != 3 {
 		t.Errorf("generation %d", got[0].Generation)
 	}
 	if got := w.jobState(job.ID, storage.JobQueued); got.Attempts != 0 || got.Failures != 0 {
 		t.Error("waiting was counted")
 	}
-	w.must(w.store.WakeWaiting(w.ctx, job.ExportID))
+	w.must(w.store.WakeWaiting(w.ctx, job.ExportID, 0))
 	if got := expect(1, "the next one"); got[0].ID != younger.ID {
 		t.Error("not the next one was woken")
 	}
 	// It looks again soon unless an attempt on the export beats.
 	holder := w.begin(job)
+	w.must(w.store.WaitForLease(w.ctx, younger, time.Hour, time.Hour))
+	w.must(w.store.WakeWaiting(w.ctx, job.ExportID, holder.Token-1))
+	expect(0, "a job that waits while a newer attempt than the one that ended is at work")
+	w.must(w.store.WakeWaiting(w.ctx, job.ExportID, holder.Token))
+	expect(1, "a job that waits when the newest attempt has ended")
 	for beat, want := range map[string]bool{"now()": false, "now() - interval '1 minute'": true} {
 		w.exec("UPDATE fenceline.attempts SET heartbeat_at = "+beat+" WHERE id = $1", holder.ID)
 		w.exec("UPDATE fenceline.jobs SET due_at = now(), ring_at = now() + interval '1 day' WHERE id = $1", younger.ID)

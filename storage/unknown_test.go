@@ -189,7 +189,7 @@ func TestEveryStatementWorksBehindAPooler(t *testing.T) {
 	_, err = w.store.Claimable(w.ctx, waiting.ID)
 	w.must(err)
 	w.must(w.store.WaitForLease(w.ctx, waiting, time.Hour, time.Hour))
-	w.must(w.store.WakeWaiting(w.ctx, job.ExportID))
+	w.must(w.store.WakeWaiting(w.ctx, job.ExportID, 0))
 	w.begin(waiting)
 	w.handOn(1)
 	_, err = w.store.EndAttempt(w.ctx, w.begin(waiting).ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "x", Counts: true})
