@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -115,7 +116,7 @@ func (p *pair) arrange(s step) {
 		p.must(p.store.WaitForLease(p.ctx, p.jobs[s.job], never, never))
 	case "wake waiting":
 		p.ref.WakeWaiting(s.export)
-		p.must(p.store.WakeWaiting(p.ctx, p.exports[s.export]))
+		p.must(p.store.WakeWaiting(p.ctx, p.exports[s.export], math.MaxInt64)) // as at the end of the newest attempt
 	case "set sequence":
 		p.ref.SetSequence(s.token)
 		p.exec("SELECT setval('fenceline.fence_tokens', $1)", s.token)
