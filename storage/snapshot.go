@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // Snapshot is one consistent view of a database for an attempt, on a connection
@@ -91,10 +94,17 @@ func (sn *Snapshot) export(ctx context.Context, src *Source) (id string, err err
 	return id, err
 }
 
+// readSize is how much of a result is taken from the network at once: PostgreSQL
+// sends 8 KiB at a time, and the fewer wake-ups a large result costs, the better.
+const readSize = 128 << 10
+
 func beginSnapshot(ctx context.Context, conf *pgx.ConnConfig, o ReadOptions, exported string) (*Snapshot, error) {
 	conf = conf.Copy()
 	conf.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
+	}
+	conf.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(bufio.NewReaderSize(r, readSize), w)
 	}
 	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {

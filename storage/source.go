@@ -71,6 +71,12 @@ func queryError(err error) error {
 	return &QueryError{Code: pg.Code, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Position: int(pg.Position)}
 }
 
+// View opens a snapshot that belongs to no attempt, for people who want to look.
+// Options.Source is not used. The caller closes it.
+func (src *Source) View(ctx context.Context, o ReadOptions) (*Snapshot, error) {
+	return beginSnapshot(ctx, src.conf, o, "")
+}
+
 // Describe plans a statement and answers the columns that it would give. Nothing
 // is run. args are as for [Snapshot.Query]; nil plans with NULL for all. What
 // PostgreSQL refuses is a [*QueryError]; every other error means that nobody could
