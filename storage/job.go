@@ -57,6 +57,7 @@ type Job struct {
 	MaxCrashes     int             `json:"-"`
 	TimeoutSeconds int             `json:"timeout_seconds"`
 	IdempotencyKey *string         `json:"idempotency_key,omitempty"`
+	BatchID        *uuid.UUID      `json:"batch_id,omitempty"`
 	RequestHash    []byte          `json:"-"`
 	RequestedBy    string          `json:"requested_by,omitempty"`
 	Error          *string         `json:"error,omitempty"`
@@ -76,8 +77,9 @@ type NewJob struct {
 	MaxAttempts, MaxCrashes         int
 	Timeout                         time.Duration
 	Delay                           time.Duration
-	IdempotencyKey                  string // empty for none
-	RequestHash                     []byte // of everything that the key stands for
+	IdempotencyKey                  string     // empty for none
+	Batch                           *uuid.UUID // nil for none
+	RequestHash                     []byte     // of everything that the key stands for
 	RequestedBy                     string
 }
 
@@ -106,12 +108,12 @@ func (s *Store) InsertJob(ctx context.Context, tx Tx, n NewJob) (job Job, create
 		waiting = new("later")
 	}
 	res := tx.Raw(`INSERT INTO fenceline.jobs (id, tenant, kind, queue, export_id, title, payload, payload_version, waiting_for,
-			due_at, ring_at, max_attempts, max_crashes, timeout_seconds, idempotency_key, request_hash, requested_by)
-		SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, due, due, ?, ?, ?, ?, ?, ? FROM (SELECT clock_timestamp() + make_interval(secs => ?) AS due) d
+			due_at, ring_at, max_attempts, max_crashes, timeout_seconds, idempotency_key, request_hash, requested_by, batch_id)
+		SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, due, due, ?, ?, ?, ?, ?, ?, ?::uuid FROM (SELECT clock_timestamp() + make_interval(secs => ?) AS due) d
 		ON CONFLICT (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING *`,
 		id, n.Tenant, n.Kind, n.Queue, export, n.Title, string(n.Payload), n.PayloadVersion, waiting,
 		n.MaxAttempts, n.MaxCrashes, int(n.Timeout.Seconds()), nullable(n.IdempotencyKey), n.RequestHash, n.RequestedBy,
-		n.Delay.Seconds()).Scan(&job)
+		n.Batch, n.Delay.Seconds()).Scan(&job)
 	if res.Error != nil {
 		return Job{}, false, fmt.Errorf("insert the job: %w", res.Error)
 	}
