@@ -102,6 +102,9 @@ postgres:
 	elif command -v brew >/dev/null; then brew install postgresql@17; \
 	fi
 
+# Reads our Parquet in tests; a version of its package for Node.
+DUCKDB = 1.5.6-r.1
+
 # For `test`: the servers, and the strangers that look at what we made.
 tools:
 	@command -v go >/dev/null || { echo 'Go is missing: install Go 1.26 or newer.' >&2; exit 1; }
@@ -114,10 +117,14 @@ tools:
 	have qpdf || packages="$$packages qpdf"; \
 	have curl || packages="$$packages curl"; \
 	have spin || packages="$$packages spin"; \
+	have soffice || packages="$$packages libreoffice-calc-nogui"; \
+	/usr/bin/python3 -c 'import openpyxl' 2>/dev/null || python3 -c 'import openpyxl' 2>/dev/null || packages="$$packages python3-openpyxl"; \
+	have node && have npm || packages="$$packages nodejs npm"; \
 	have pgbouncer || [ -x /usr/sbin/pgbouncer ] || packages="$$packages pgbouncer"; \
 	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
-	if [ -z "$$packages" ]; then exit 0; fi; \
-	if $(CAN_APT); then $(APT_INSTALL); exit 0; fi; \
+	if [ -z "$$packages" ]; then :; elif $(CAN_APT); then $(APT_INSTALL); else \
 	echo "The tests need what these Debian packages hold; install it and try again:$$packages" >&2; \
-	echo '(macOS: brew install postgresql@17 redis poppler qpdf spin pgbouncer, and Chromium)' >&2; \
-	exit 1
+	echo '(macOS: brew install postgresql@17 redis poppler qpdf spin pgbouncer node libreoffice, pip install openpyxl, and Chromium)' >&2; \
+	exit 1; fi; \
+	[ -e bin/duckdb/node_modules/@duckdb/node-api/package.json ] || \
+	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB)

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
@@ -59,6 +62,9 @@ func IdempotencyKey(key string) Option {
 	return func(n *storage.NewJob) { n.IdempotencyKey = key }
 }
 
+// InBatch puts the job into a batch.
+func InBatch(id uuid.UUID) Option { return func(n *storage.NewJob) { n.Batch = &id } }
+
 // RequestedBy records who asked.
 func RequestedBy(who string) Option { return func(n *storage.NewJob) { n.RequestedBy = who } }
 
@@ -82,8 +88,8 @@ func NewDispatcher(store *storage.Store, registry *Registry) *Dispatcher {
 func (d *Dispatcher) Kinds() []string { return d.registry.Names() }
 
 // Check refuses a request as Dispatch would, and inserts nothing.
-func (d *Dispatcher) Check(r Request) error {
-	_, err := d.prepare(r, nil)
+func (d *Dispatcher) Check(ctx context.Context, r Request) error {
+	_, err := d.prepare(ctx, r, nil)
 	return err
 }
 
@@ -91,7 +97,7 @@ func (d *Dispatcher) Check(r Request) error {
 // or in one of its own when tx is nil. What is wrong with the request is an
 // [*invalid.Error] that names the fields; nothing was inserted then.
 func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, options ...Option) (Receipt, error) {
-	job, err := d.prepare(r, options)
+	job, err := d.prepare(ctx, r, options)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -112,7 +118,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, opt
 	return receipt, nil
 }
 
-func (d *Dispatcher) prepare(r Request, options []Option) (storage.NewJob, error) {
+func (d *Dispatcher) prepare(ctx context.Context, r Request, options []Option) (storage.NewJob, error) {
 	kind, err := d.registry.kind(r.Kind)
 	if err != nil {
 		return storage.NewJob{}, err
@@ -124,22 +130,23 @@ func (d *Dispatcher) prepare(r Request, options []Option) (storage.NewJob, error
 	if err != nil {
 		return storage.NewJob{}, err
 	}
-	task, err := kind.Decode(kind.Version, payload)
+	tenant := cmp.Or(r.Tenant, DefaultTenant)
+	task, err := kind.Decode(Payload{Version: kind.Version, Tenant: tenant, Body: payload})
 	if err != nil {
 		return storage.NewJob{}, err
 	}
 	job := storage.NewJob{
-		Tenant: r.Tenant, Kind: kind.Name, Key: task.Key, Title: task.Title, Queue: "default",
+		Tenant: tenant, Kind: kind.Name, Key: task.Key, Title: task.Title, Queue: "default",
 		Payload: payload, PayloadVersion: kind.Version, MaxAttempts: 3, MaxCrashes: 5, Timeout: time.Hour,
-	}
-	if job.Tenant == "" {
-		job.Tenant = DefaultTenant
 	}
 	for _, o := range options {
 		o(&job)
 	}
 	job.RequestHash = requestHash(job)
-	return job, checkJob(job)
+	if err := checkJob(job); err != nil || task.Check == nil {
+		return job, err
+	}
+	return job, task.Check(ctx) // last: it asks others
 }
 
 // requestHash covers what an idempotency key stands for.

@@ -16,20 +16,26 @@ import (
 	"github.com/fenceline/fenceline/storage"
 )
 
-func realRegistry(t *testing.T) *jobs.Registry {
-	t.Helper()
-	catalog := report.NewCatalog(fstest.MapFS{"sales.sql": {Data: []byte("-- title: Sales\n-- param: from date required\n-- param: n integer\nSELECT :from AS d, :n AS n ORDER BY 1")}})
-	r, err := jobs.NewRegistry(jobs.ReportKind(catalog), jobs.InvoiceKind())
-	if err != nil {
-		t.Fatal(err)
-	}
+func realRegistry(w *world) *jobs.Registry {
+	w.t.Helper()
+	reports := w.reports(fstest.MapFS{"sales.sql": {Data: []byte("-- title: Sales\n-- tenant: shared\n-- param: from date required\n-- param: n integer\nSELECT :from AS d, :n AS n ORDER BY 1")}})
+	r, err := jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind())
+	w.must(err)
 	return r
+}
+
+// reports are those of a folder, read from the world's own database.
+func (w *world) reports(folder fstest.MapFS) *jobs.Reports {
+	w.t.Helper()
+	reports, err := jobs.NewReports(jobs.ReportConfig{Store: w.store, Catalog: report.NewCatalog(folder)})
+	w.must(err)
+	return reports
 }
 
 func TestDispatchRefusesBadRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, redistest.Shared(t))
-	d := jobs.NewDispatcher(w.store, realRegistry(t))
+	d := jobs.NewDispatcher(w.store, realRegistry(w))
 	good := `{"report":"sales","params":{"from":"2026-01-01"}}`
 	for _, c := range []struct {
 		name, kind, payload string
@@ -41,12 +47,16 @@ func TestDispatchRefusesBadRequests(t *testing.T) {
 		{name: "no object", kind: "report", payload: "null", field: "payload", says: "JSON object"},
 		{name: "two values", kind: "report", payload: good + good, field: "payload", says: "more than one"},
 		{name: "an unknown field", kind: "report", payload: `{"report":"sales","parms":{}}`, field: "payload.parms", says: "not a known field"},
+		{name: "a format twice over", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01"},"format":"csv","formats":["xlsx"]}`, field: "format", says: "together"},
+		{name: "a preset that is none", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01"},"preset":"excel"}`, field: "preset", says: "spreadsheet"},
+		{name: "a zone that is none", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01"},"zone":"Europe/Belin"}`, field: "zone", says: "Europe/Berlin"},
+		{name: "an object as a parameter", kind: "report", payload: `{"report":"sales","params":{"from":{"a":1}}}`, field: "params.from", says: "object"},
 		{name: "a wrong type", kind: "report", payload: `{"report":5}`, field: "payload.report", says: "string"},
 		{name: "an unknown report", kind: "report", payload: `{"report":"sale"}`, field: "report", says: "sales"},
 		{name: "a missing parameter", kind: "report", payload: `{"report":"sales"}`, field: "params.from", says: "required"},
 		{name: "an unknown parameter", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01","form":"x"}}`, field: "params.form", says: "from"},
 		{name: "a date that is none", kind: "report", payload: `{"report":"sales","params":{"from":"2026-02-30"}}`, field: "params.from", says: "date"},
-		{name: "an unknown format", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01"},"format":"doc"}`, field: "format", says: "csv"},
+		{name: "an unknown format", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01"},"format":"doc"}`, field: "formats[0]", says: "csv"},
 		{name: "an invoice without anything", kind: "invoice", payload: `{}`, field: "number", says: "missing"},
 		{name: "a tenant with a path", kind: "report", payload: good, tenant: "../x", field: "tenant", says: "letters"},
 		{name: "a queue with braces", kind: "report", payload: good, options: []jobs.Option{jobs.Queue("{x}")}, field: "queue", says: "letters"},
@@ -79,7 +89,7 @@ func TestDispatchRefusesBadRequests(t *testing.T) {
 func TestTheSameRequestInOtherWordsIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, redistest.Shared(t))
-	d := jobs.NewDispatcher(w.store, realRegistry(t))
+	d := jobs.NewDispatcher(w.store, realRegistry(w))
 	send := func(payload, tenant string) (jobs.Receipt, error) {
 		return d.Dispatch(w.ctx, nil, jobs.Request{Kind: "report", Tenant: tenant, Payload: json.RawMessage(payload)}, jobs.IdempotencyKey("k"))
 	}
@@ -102,7 +112,7 @@ func TestTheSameRequestInOtherWordsIsTheSame(t *testing.T) {
 func TestReportsAndInvoicesEndToEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, redistest.Shared(t))
-	w.registry = realRegistry(t)
+	w.registry = realRegistry(w)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	w.worker()
 	r, err := w.dispatcher.Dispatch(w.ctx, nil, jobs.Request{Kind: "report", Payload: json.RawMessage(`{"report":"sales","params":{"from":"2026-01-01"}}`)})
@@ -124,7 +134,7 @@ func TestAReportThatFailsKeepsThePublishedOne(t *testing.T) {
 	w := newWorld(t, redistest.Shared(t))
 	folder := fstest.MapFS{"r.sql": {Data: []byte("-- title: R\nSELECT 1 AS a ORDER BY 1")}}
 	var err error
-	w.registry, err = jobs.NewRegistry(jobs.ReportKind(report.NewCatalog(folder)))
+	w.registry, err = jobs.NewRegistry(w.reports(folder).Kind())
 	w.must(err)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	w.worker()
@@ -132,7 +142,7 @@ func TestAReportThatFailsKeepsThePublishedOne(t *testing.T) {
 	r, err := w.dispatcher.Dispatch(w.ctx, nil, req)
 	w.must(err)
 	w.ends(r.Job, storage.JobDone)
-	w.exec("CREATE VIEW v AS SELECT 1 / 0 AS a")
+	w.exec("CREATE VIEW v AS SELECT 1 / (n - 1) AS a FROM generate_series(1, 1) n")
 	folder["r.sql"] = &fstest.MapFile{Data: []byte("-- title: R\nSELECT a FROM v ORDER BY 1"), ModTime: time.Now()}
 	r, err = w.dispatcher.Dispatch(w.ctx, nil, req, jobs.MaxAttempts(1))
 	w.must(err)

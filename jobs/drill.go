@@ -28,9 +28,9 @@ type DrillPayload struct {
 // middle of it. Each line says which token wrote it. It reads nothing, and a
 // tenant has one export of it.
 func DrillKind() Kind {
-	return Kind{Name: DrillName, Version: 1, Decode: func(_ int, raw json.RawMessage) (Task, error) {
+	return Kind{Name: DrillName, Version: 1, Decode: func(in Payload) (Task, error) {
 		var p DrillPayload
-		if err := strictJSON(raw, &p, "payload"); err != nil {
+		if err := strictJSON(in.Body, &p, "payload"); err != nil {
 			return Task{}, err
 		}
 		refused := new(invalid.Error)

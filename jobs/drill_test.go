@@ -30,7 +30,7 @@ func TestDrillPayload(t *testing.T) {
 		`{"seconds": 4, "rows": 40, "token": 1}`: "payload.token",
 		`{"seconds": "4", "rows": 40}`:           "payload.seconds",
 	} {
-		task, err := kind.Decode(1, json.RawMessage(payload))
+		task, err := kind.Decode(jobs.Payload{Version: 1, Body: json.RawMessage(payload)})
 		var bad *invalid.Error
 		switch {
 		case field == "" && (err != nil || task.Key == "" || task.Render == nil):

@@ -114,7 +114,7 @@ func (w *Worker) beat(ctx context.Context, run *Run, cancel context.CancelCauseF
 // left behind after a while: it has become a stale attempt like any other, and
 // what it still writes is never published.
 func (w *Worker) render(ctx context.Context, run *Run) error {
-	task, err := w.registry.decode(run.job.Kind, run.job.PayloadVersion, run.job.Payload)
+	task, err := w.registry.decode(run.job.Kind, Payload{Version: run.job.PayloadVersion, Tenant: run.job.Tenant, Body: run.job.Payload})
 	if err != nil {
 		return &permanentError{err}
 	}

@@ -19,9 +19,19 @@ type Task struct {
 	Key string
 	// Title is what people read in lists.
 	Title string
+	// Check, which may be nil, is what can only be checked by asking others, such as
+	// a database for the types of a report's columns. It is called at dispatch.
+	Check func(ctx context.Context) error
 	// Render reads and writes. It is called once per attempt, never while another call of the same
 	// attempt runs, but two attempts may run at once. It must stop soon when its context ends.
 	Render func(ctx context.Context, r *Run) error
+}
+
+// Payload is what a request asks of its kind.
+type Payload struct {
+	Version int // of Body
+	Tenant  string
+	Body    json.RawMessage
 }
 
 // Kind is a kind of job, registered by its name.
@@ -31,7 +41,7 @@ type Kind struct {
 	Version int
 	// Decode checks a payload of any version up to Version. It is called at dispatch, where its error
 	// is what the user sees (an [*invalid.Error] where fields are at fault), and again by the worker.
-	Decode func(version int, payload json.RawMessage) (Task, error)
+	Decode func(p Payload) (Task, error)
 }
 
 // Registry knows the kinds. It is built once and safe for concurrent use.
@@ -76,15 +86,15 @@ func (r *Registry) kind(name string) (Kind, error) {
 
 // decode reads a stored payload. A newer version than this program knows was
 // written by a newer Fenceline: an older worker must leave it alone.
-func (r *Registry) decode(name string, version int, payload json.RawMessage) (Task, error) {
+func (r *Registry) decode(name string, p Payload) (Task, error) {
 	k, err := r.kind(name)
 	if err != nil {
 		return Task{}, err
 	}
-	if version > k.Version {
-		return Task{}, fmt.Errorf("job of kind %s has payload version %d, this worker knows %d at most: update it", name, version, k.Version)
+	if p.Version > k.Version {
+		return Task{}, fmt.Errorf("job of kind %s has payload version %d, this worker knows %d at most: update it", name, p.Version, k.Version)
 	}
-	return k.Decode(version, payload)
+	return k.Decode(p)
 }
 
 // strictJSON decodes one JSON value into v and refuses unknown fields and
@@ -98,6 +108,10 @@ func strictJSON(raw []byte, v any, prefix string) error {
 			return invalid.New(prefix, "", "holds more than one JSON value")
 		}
 		return nil
+	}
+	var bad *invalid.Error
+	if errors.As(err, &bad) {
+		return bad
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

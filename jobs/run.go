@@ -40,7 +40,12 @@ func (r *Run) Token() int64 { return r.attempt.Token }
 // attempt's token. The caller closes it. A [*storage.FencedError] means that a
 // newer attempt has begun; it should be returned as it is.
 func (r *Run) Snapshot(ctx context.Context) (*storage.Snapshot, error) {
-	sn, err := r.store.Snapshot(ctx, r.job.ExportID, r.attempt.Token)
+	return r.SnapshotOf(ctx, storage.ReadOptions{})
+}
+
+// SnapshotOf is [Run.Snapshot] of a source, in a zone, with a timeout.
+func (r *Run) SnapshotOf(ctx context.Context, o storage.ReadOptions) (*storage.Snapshot, error) {
+	sn, err := r.store.SnapshotOf(ctx, r.job.ExportID, r.attempt.Token, o)
 	if err != nil {
 		return nil, err
 	}

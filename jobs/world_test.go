@@ -23,6 +23,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if benchChild() {
+		return
+	}
 	jobs.QuietRedis() // servers go away on purpose here
 	os.Exit(storagetest.Main(m))
 }
@@ -79,9 +82,9 @@ func newWorld(t *testing.T, server *redistest.Redis) *world {
 
 // testKind runs the handler that the payload names; the export is the payload's key.
 func (w *world) testKind() jobs.Kind {
-	return jobs.Kind{Name: "test", Version: 1, Decode: func(_ int, raw json.RawMessage) (jobs.Task, error) {
+	return jobs.Kind{Name: "test", Version: 1, Decode: func(in jobs.Payload) (jobs.Task, error) {
 		var p struct{ Handler, Key string }
-		if err := json.Unmarshal(raw, &p); err != nil {
+		if err := json.Unmarshal(in.Body, &p); err != nil {
 			return jobs.Task{}, err
 		}
 		return jobs.Task{Key: p.Key, Title: p.Key, Render: func(ctx context.Context, r *jobs.Run) error {
@@ -203,9 +206,24 @@ func (w *world) current(job storage.Job) string {
 	w.must(err)
 	list, err := w.store.Files(w.ctx, a.ID)
 	w.must(err)
-	raw, err := os.ReadFile(filepath.Join(w.files.Dir(), files.Place{Export: e.ID, Token: a.Token, Attempt: a.ID}.String(), list[0].Object))
+	return w.content(a, list[0])
+}
+
+// content is the text of a file of an attempt.
+func (w *world) content(a storage.Attempt, f storage.File) string {
+	w.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(w.files.Dir(), files.Place{Export: a.ExportID, Token: a.Token, Attempt: a.ID}.String(), f.Object))
 	w.must(err)
 	return string(raw)
+}
+
+// ask scans the one value of a query.
+func (w *world) ask(into any, sql string) {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.ctx, w.url)
+	w.must(err)
+	defer conn.Close(w.ctx)
+	w.must(conn.QueryRow(w.ctx, sql).Scan(into))
 }
 
 func (w *world) attempts(job storage.Job) []storage.Attempt {

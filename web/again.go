@@ -34,19 +34,21 @@ func asCLI(j storage.Job) string {
 }
 
 func reportWords(payload json.RawMessage) []string {
-	var p struct {
-		Report, Format string
-		Params         map[string]string
-	}
-	if err := json.Unmarshal(payload, &p); err != nil { // of a version that this page does not know
+	p, err := jobs.ParseReportPayload(payload)
+	if err != nil { // of a version that this page does not know
 		return []string{"report.json"}
 	}
 	list := []string{p.Report}
 	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
 		list = append(list, "--param", name+"="+p.Params[name])
 	}
-	if p.Format != "" {
-		list = append(list, "--format", p.Format)
+	for _, flag := range [][2]string{{"--format", strings.Join(p.Formats, ",")}, {"--preset", p.Preset}, {"--locale", p.Locale}, {"--delimiter", p.Delimiter}, {"--zone", p.Zone}} {
+		if flag[1] != "" {
+			list = append(list, flag[0], flag[1])
+		}
+	}
+	if p.Strict != nil {
+		list = append(list, fmt.Sprintf("--strict=%t", *p.Strict))
 	}
 	return list
 }

@@ -289,6 +289,8 @@ type reportJSON struct {
 	Name        string      `json:"name"`
 	Title       string      `json:"title"`
 	Description string      `json:"description,omitempty"`
+	Formats     []string    `json:"formats"` // when the request chooses none
+	Zone        string      `json:"zone"`
 	Params      []paramJSON `json:"params"`
 }
 
@@ -303,14 +305,17 @@ type paramJSON struct {
 
 // apiReports lists the reports that can be used; those that cannot are in the log.
 func (s *Server) apiReports(w http.ResponseWriter, r *http.Request) error {
-	defs, err := s.reports.List()
+	defs, err := s.reports.Catalog().List()
 	if err != nil {
 		s.log.Warn("some reports cannot be used", "request_id", of(r).id, "error", err)
 	}
 	list := []reportJSON{}
-	for _, d := range defs {
-		j := reportJSON{Name: d.Name, Title: d.Title, Description: d.Description, Params: []paramJSON{}}
+	for _, d := range usable(defs, of(r).principal) {
+		j := reportJSON{Name: d.Name, Title: d.Title, Description: d.Description, Formats: d.Formats, Zone: d.Zone, Params: []paramJSON{}}
 		for _, p := range d.Params {
+			if p.Name == d.Tenant { // it comes from the job
+				continue
+			}
 			j.Params = append(j.Params, paramJSON{p.Name, p.Type, p.Label, p.Required, p.Default, p.Values})
 		}
 		list = append(list, j)

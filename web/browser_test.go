@@ -222,7 +222,13 @@ func askAndCancel(b *tab) {
 	b.mu.Lock() // Chromium reports the status 422 of a form as a failed load
 	b.console = nil
 	b.mu.Unlock()
-	b.do(chromedp.SetValue(chromedp.CSS(`[name="p.from"]`), "2026-01-01"), chromedp.Click(chromedp.CSS("button.primary")))
+	b.do(chromedp.SetValue(chromedp.CSS(`[name="p.from"]`), "2026-01-01"), chromedp.Click(chromedp.CSS(`[formaction]`)))
+	b.waitForText("The only row")
+	b.look("preview")
+	if from := is[string](b, `document.querySelector('[name="p.from"]').value`); from != "2026-01-01" {
+		b.t.Errorf("after the preview the form holds %q", from)
+	}
+	b.do(chromedp.Click(chromedp.CSS("button.primary")))
 	b.waitForText("It waits for a worker")
 	b.do(chromedp.Click(chromedp.CSS("#cancel summary")), chromedp.WaitVisible(chromedp.CSS("#cancel .danger")), chromedp.Click(chromedp.CSS("#cancel .danger")))
 	b.waitForText("It was cancelled")

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/jobs/report/tabular"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -169,36 +170,9 @@ func showWarning(item json.RawMessage) string {
 	if json.Unmarshal(item, &text) == nil {
 		return text
 	}
-	var column struct {
-		Column, Kind string
-		Count        int64
-		Rows         []int64
-	}
-	if json.Unmarshal(item, &column) != nil || column.Column == "" || column.Kind == "" {
+	var w tabular.Warning
+	if json.Unmarshal(item, &w) != nil || w.Kind == "" {
 		return string(item)
 	}
-	line := fmt.Sprintf("%s× %s in column “%s”", showNumber(column.Count), warningWords(column.Kind), column.Column)
-	for i, row := range column.Rows {
-		sep := ", "
-		if i == 0 {
-			sep = ", row "
-		}
-		line += sep + showNumber(row)
-	}
-	if int64(len(column.Rows)) < column.Count && len(column.Rows) > 0 {
-		line += " …"
-	}
-	return line
-}
-
-func warningWords(kind string) string {
-	switch kind {
-	case report.WarnFormula:
-		return "text that a spreadsheet would run as a formula (kept as it is)"
-	case report.WarnTimestampText:
-		return "a time that RFC 3339 cannot hold (written as PostgreSQL prints it)"
-	case report.WarnNullMarker:
-		return `NULL (written as \N)`
-	}
-	return strings.ReplaceAll(kind, "_", " ")
+	return report.Explain(w)
 }

@@ -86,7 +86,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	raw := `["Fits on no page", {"column":"note","kind":"formula","count":1200,"rows":[3,18]}, {"other":1}]`
 	got := fmt.Sprint(strings.Join(showWarnings(json.RawMessage(raw)), " | "))
-	want := `Fits on no page | 1,200× text that a spreadsheet would run as a formula (kept as it is) in column “note”, row 3, 18 … | {"other":1}`
+	want := `Fits on no page | 1,200 × in column “note”: text that a spreadsheet would run as a formula, kept as it is (row 3, 18 …) | {"other":1}`
 	if got != want {
 		t.Errorf("the warnings are\n%s, want\n%s", got, want)
 	}

@@ -42,9 +42,10 @@ type world struct {
 }
 
 var testReports = fstest.MapFS{
-	"orders.sql": {Data: []byte("-- title: Orders\n-- description: Every order.\n-- param: from date required \"First day\"\n" +
+	"orders.sql": {Data: []byte("-- title: Orders\n-- tenant: shared\n-- description: Every order.\n-- param: from date required \"First day\"\n" +
 		"-- param: status enum(new,paid) \"Only this status\"\n-- param: least decimal default 0 \"At least\"\n-- filename: orders\n" +
 		"SELECT 1 AS id WHERE :from IS NOT NULL AND :least >= 0 AND (:status IS NULL OR true)\n")},
+	"house.sql":  {Data: []byte("-- title: Of the house\nSELECT 1 AS id ORDER BY 1\n")},
 	"broken.sql": {Data: []byte("-- titel: Broken\nSELECT 1 AS id\n")},
 }
 
@@ -61,12 +62,13 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w.files = must(files.OpenLocal(t.TempDir(), must(w.store.Installation(ctx))(t)))(t)
 	t.Cleanup(func() { _ = w.files.Close() })
 	catalog := report.NewCatalog(testReports)
-	registry := must(jobs.NewRegistry(jobs.ReportKind(catalog), jobs.InvoiceKind()))(t)
+	reports := must(jobs.NewReports(jobs.ReportConfig{Catalog: catalog, Store: w.store}))(t)
+	registry := must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind()))(t)
 	w.dispatcher = jobs.NewDispatcher(w.store, registry)
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.base = "http://" + ln.Addr().String()
 	conf := Config{
-		Store: w.store, Files: w.files, Dispatcher: w.dispatcher, Reports: catalog, PublicURL: w.base,
+		Store: w.store, Files: w.files, Dispatcher: w.dispatcher, Reports: reports, PublicURL: w.base,
 		Log: slog.New(slog.NewTextHandler(w.log, nil)), Lease: 30 * time.Second,
 		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "fenceline_up 1\n") }),
 	}

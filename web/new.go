@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/fenceline/fenceline/jobs"
@@ -23,12 +24,21 @@ type reportsView struct {
 }
 
 func (s *Server) reportsPage(w http.ResponseWriter, r *http.Request) error {
-	defs, err := s.reports.List()
-	v := reportsView{Reports: defs, Mistakes: mistakes(err)}
+	defs, err := s.reports.Catalog().List()
+	v := reportsView{Reports: usable(defs, of(r).principal), Mistakes: mistakes(err)}
 	if err != nil {
 		s.log.Warn("some reports cannot be used", "request_id", of(r).id, "error", err)
 	}
 	return s.render(w, r, http.StatusOK, "reports", v)
+}
+
+// usable are the reports that a principal may ask for: a tenant has those that
+// are made for tenants. Sources of invoices are no reports.
+func usable(defs []*report.Definition, who principal) []*report.Definition {
+	all := who.scope.All || who.scope.Tenant == jobs.DefaultTenant
+	return slices.DeleteFunc(defs, func(d *report.Definition) bool {
+		return d.Series != "" || !all && d.Tenant == "" && !d.Shared
+	})
 }
 
 // mistakes are the lines of an error of [report.Catalog.List] that the writers of reports should read.
@@ -62,24 +72,27 @@ type formField struct {
 	Problem                  string
 }
 
-type formOption struct{ Value, Text string }
+type formOption struct {
+	Value, Text string
+	Chosen      bool // of a field with several
+}
 
 // newExportView is the form of a report.
 type newExportView struct {
 	Report   *report.Definition
 	Fields   []formField
+	Formats  formField
+	Choices  []formField       // of how the files look
+	Open     bool              // whether the choices are shown at once
 	Problems []invalid.Problem // of no field
 	Nonce    string
+	Preview  *report.Page
 }
 
 // Wrong says that something must be corrected.
 func (v newExportView) Wrong() bool {
-	for _, f := range v.Fields {
-		if f.Problem != "" {
-			return true
-		}
-	}
-	return len(v.Problems) > 0
+	wrong := func(f formField) bool { return f.Problem != "" }
+	return slices.ContainsFunc(v.Fields, wrong) || slices.ContainsFunc(v.Choices, wrong) || wrong(v.Formats) || len(v.Problems) > 0
 }
 
 func (s *Server) newExportPage(w http.ResponseWriter, r *http.Request) error {
@@ -94,12 +107,13 @@ func (s *Server) newExportPage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	given.Set("tenant", jobs.DefaultTenant)
-	return s.showForm(w, r, http.StatusOK, def, given, nil)
+	given["c.formats"] = def.Formats
+	return s.showForm(w, r, http.StatusOK, def, given, nil, nil)
 }
 
 // definition is the report of a route. A report that is broken is shown with the list.
 func (s *Server) definition(r *http.Request) (*report.Definition, error) {
-	def, err := s.reports.Get(r.PathValue("report"))
+	def, err := s.reports.Catalog().Get(r.PathValue("report"))
 	var broken report.Mistakes
 	if errors.As(err, &broken) {
 		return nil, &failure{http.StatusUnprocessableEntity, "report-broken", "This report cannot be used", broken.Error()}
@@ -126,7 +140,7 @@ func (s *Server) newExportForm(w http.ResponseWriter, r *http.Request) error {
 		jobs.RequestedBy(who.name), jobs.IdempotencyKey(formKey(r.PostForm.Get("nonce"), req)))
 	var bad *invalid.Error
 	if errors.As(err, &bad) {
-		return s.showForm(w, r, http.StatusUnprocessableEntity, def, r.PostForm, bad.Problems)
+		return s.showForm(w, r, http.StatusUnprocessableEntity, def, r.PostForm, bad.Problems, nil)
 	}
 	if err != nil {
 		return err
@@ -146,17 +160,21 @@ func formRequest(who principal, def *report.Definition, form url.Values) (jobs.R
 	if err != nil {
 		return jobs.Request{}, err
 	}
+	payload, err := json.Marshal(jobs.ReportPayload{Report: def.Name, Params: formParams(def, form), Choice: formChoice(form)})
+	if err != nil {
+		return jobs.Request{}, fmt.Errorf("encode the form of report %s: %w", def.Name, err)
+	}
+	return jobs.Request{Kind: "report", Tenant: tenant, Payload: payload}, nil
+}
+
+func formParams(def *report.Definition, form url.Values) map[string]string {
 	params := map[string]string{}
 	for _, p := range def.Params {
 		if v := form.Get(fieldName(p)); v != "" {
 			params[p.Name] = v
 		}
 	}
-	payload, err := json.Marshal(map[string]any{"report": def.Name, "params": params, "format": "csv"})
-	if err != nil {
-		return jobs.Request{}, fmt.Errorf("encode the form of report %s: %w", def.Name, err)
-	}
-	return jobs.Request{Kind: "report", Tenant: tenant, Payload: payload}, nil
+	return params
 }
 
 // formKey is empty (no key) for a form that has no nonce.
@@ -181,35 +199,49 @@ func tenantFor(who principal, asked string) (string, error) {
 	return who.scope.Tenant, nil
 }
 
-func (s *Server) showForm(w http.ResponseWriter, r *http.Request, status int, def *report.Definition, given url.Values, problems []invalid.Problem) error {
-	v := newExportView{Report: def, Nonce: given.Get("nonce")}
+func (s *Server) showForm(w http.ResponseWriter, r *http.Request, status int, def *report.Definition, given url.Values, problems []invalid.Problem, preview *report.Page) error {
+	v := newExportView{Report: def, Nonce: given.Get("nonce"), Preview: preview}
 	if of(r).principal.scope.All {
 		v.Fields = append(v.Fields, formField{Name: "tenant", Label: "Tenant", Kind: "text", Value: given.Get("tenant"), Required: true,
 			Hint: "Whose export it will be: letters, digits, dots, hyphens or underscores."})
 	}
 	for _, p := range def.Params {
+		if p.Name == def.Tenant {
+			continue
+		}
 		f := paramField(p)
 		f.Value = given.Get(f.Name)
 		v.Fields = append(v.Fields, f)
 	}
+	v.Formats = s.formatField(given["c.formats"])
+	v.Choices = s.choiceFields(def, given)
 	for _, p := range problems {
-		v.Problems = append(v.Problems, place(v.Fields, p)...)
+		v.Problems = append(v.Problems, v.place(p)...)
 	}
 	w.Header().Set("Cache-Control", "no-store") // going back must give a new form, not the key of the old one
 	return s.render(w, r, status, "new", v)
 }
 
 // place puts a problem at its field, or gives it back when there is none.
-func place(fields []formField, p invalid.Problem) []invalid.Problem {
-	name := p.Field
+func (v *newExportView) place(p invalid.Problem) []invalid.Problem {
+	name, _, _ := strings.Cut(p.Field, "[")
 	if param, ok := strings.CutPrefix(name, "params."); ok {
 		name = "p." + param
+	} else if name != "tenant" {
+		name = "c." + name
 	}
-	for i := range fields {
-		if fields[i].Name == name {
-			fields[i].Problem = problemText(p)
-			return nil
+	for _, fields := range [][]formField{v.Fields, v.Choices} {
+		for i := range fields {
+			if fields[i].Name == name {
+				fields[i].Problem = problemText(p)
+				v.Open = v.Open || strings.HasPrefix(name, "c.")
+				return nil
+			}
 		}
+	}
+	if name == v.Formats.Name {
+		v.Formats.Problem = problemText(p)
+		return nil
 	}
 	return []invalid.Problem{p}
 }
@@ -242,6 +274,8 @@ func paramField(p report.Param) formField {
 		f.Mode, f.Hint = "decimal", "A number such as 12.50."
 	case report.Timestamp:
 		f.Hint = "A time with its offset, such as 2026-01-31T09:30:00+01:00, or a date (midnight UTC)."
+	case report.List:
+		f.Hint = "Several values with commas between them, or a JSON list."
 	case report.UUID:
 		f.Hint = "A UUID such as 123e4567-e89b-12d3-a456-426614174000."
 	case report.Boolean:
@@ -256,12 +290,12 @@ func paramField(p report.Param) formField {
 }
 
 func options(required bool, none string, values ...string) []formOption {
-	list := []formOption{{"", none}}
+	list := []formOption{{Text: none}}
 	if required {
 		list[0].Text = "choose…"
 	}
 	for _, v := range values {
-		list = append(list, formOption{v, v})
+		list = append(list, formOption{Value: v, Text: v})
 	}
 	return list
 }

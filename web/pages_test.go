@@ -216,9 +216,17 @@ func TestNewExport(t *testing.T) {
 	given.Set("p.status", "")
 	w.post("/new/orders", who, given).want(t, 422, `id="tenant-problem"`)
 
+	given.Set("c.zone", "Europe/Belin")
+	given["c.formats"] = []string{"csv", "docx"}
+	w.post("/new/orders", who, given).want(t, 422, `id="c.zone-problem"`, "Europe/Berlin", "“docx” is no format", "<details open>")
+	given.Set("c.zone", "Europe/Berlin")
+	given["c.formats"] = []string{"csv", "xlsx"}
+
 	given.Set("tenant", "acme")
+	w.post("/new/orders/preview", who, given).want(t, 200, "The only row", `title="integer">id</th>`, `value="2026-01-01"`, nonce[1], `value="xlsx" checked`)
+	w.post("/new/orders/preview", who, url.Values{"tenant": {"acme"}}).want(t, 422, `id="p.from-problem"`).without(t, `id="preview"`)
 	first := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location")
-	w.get(first, who).want(t, 200, "Orders", "Nadia", "acme", "--param from=2026-01-01", "--param least=12.50").without(t, "This form was sent before", "status=")
+	w.get(first, who).want(t, 200, "Orders", "Nadia", "acme", "--param from=2026-01-01", "--param least=12.50", "--format csv,xlsx", "--zone Europe/Berlin").without(t, "This form was sent before", "status=")
 	again := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location")
 	if again != first+"?reused=1" {
 		t.Errorf("the same form sent twice leads to %s and %s", first, again)
@@ -234,7 +242,11 @@ func TestNewExportOfATenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	who := w.person("Ada", "acme")
+	w.get("/new", who).want(t, 200, `href="/new/orders"`).without(t, `href="/new/house"`)
 	w.get("/new/orders", who).want(t, 200).without(t, `name="tenant"`)
+	w.post("/new/house", who, url.Values{}).want(t, 422, "tenant")
+	w.post("/new/house/preview", who, url.Values{}).want(t, 422, "tenant").without(t, `id="preview"`)
+	w.post("/new/orders/preview", who, url.Values{"p.from": {"2026-01-01"}, "tenant": {"globex"}}).want(t, 403)
 	to := w.post("/new/orders", who, url.Values{"p.from": {"2026-01-01"}}).want(t, 303).Header.Get("Location")
 	w.get(to, who).want(t, 200, "acme")
 	w.post("/new/orders", who, url.Values{"p.from": {"2026-01-01"}, "tenant": {"globex"}}).want(t, 403)

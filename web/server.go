@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fenceline/fenceline/jobs"
-	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -23,7 +22,7 @@ type Config struct {
 	Store      *storage.Store
 	Files      *files.Local
 	Dispatcher *jobs.Dispatcher
-	Reports    *report.Catalog
+	Reports    *jobs.Reports
 	// Metrics answers GET /metrics; nil answers 404.
 	Metrics http.Handler
 	Log     *slog.Logger
@@ -49,7 +48,7 @@ type Server struct {
 	store      *storage.Store
 	files      *files.Local
 	dispatcher *jobs.Dispatcher
-	reports    *report.Catalog
+	reports    *jobs.Reports
 	metrics    http.Handler
 	log        *slog.Logger
 	publicURL  string
@@ -114,6 +113,7 @@ func (s *Server) routes() []route {
 		{"GET", "/new", signedIn, s.reportsPage},
 		{"GET", "/new/{report}", signedIn, s.newExportPage},
 		{"POST", "/new/{report}", signedIn, s.newExportForm},
+		{"POST", "/new/{report}/preview", signedIn, s.previewForm},
 		{"GET", "/cleanup", signedIn, s.cleanupPage},
 		{"POST", "/signout", signedIn, s.signout},
 
@@ -126,6 +126,9 @@ func (s *Server) routes() []route {
 		{"GET", "/api/v1/exports/{id}", api, s.apiExport},
 		{"GET", "/api/v1/exports/{id}/files/{name}", api, s.download},
 		{"GET", "/api/v1/reports", api, s.apiReports},
+		{"GET", "/api/v1/batches", api, s.apiBatches},
+		{"GET", "/api/v1/batches/{id}", api, s.apiBatch},
+		{"POST", "/api/v1/batches/{id}/retry", api, s.apiRetryBatch},
 		{"GET", "/metrics", apiToken, s.serveMetrics},
 	}
 }

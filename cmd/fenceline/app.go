@@ -29,7 +29,7 @@ type app struct {
 	store      *storage.Store
 	files      *files.Local
 	redis      jobs.Redis // without a client when the app does not work
-	reports    *report.Catalog
+	reports    *jobs.Reports
 	registry   *jobs.Registry
 	dispatcher *jobs.Dispatcher
 	metrics    *prometheus.Registry
@@ -74,8 +74,17 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 
 // register builds what knows the kinds of jobs.
 func (a *app) register() (err error) {
-	a.reports = newCatalog(a.conf)
-	kinds := append([]jobs.Kind{jobs.ReportKind(a.reports), jobs.InvoiceKind(), jobs.DrillKind()}, a.extras.kinds...)
+	conf := jobs.ReportConfig{Catalog: newCatalog(a.conf), Store: a.store}
+	if a.conf.SourceURL != "" {
+		if conf.Source, err = storage.OpenSource(a.conf.SourceURL); err != nil {
+			return err
+		}
+	}
+	if a.reports, err = jobs.NewReports(conf); err != nil {
+		return err
+	}
+	kinds := append([]jobs.Kind{a.reports.Kind(), jobs.InvoiceKind(), jobs.NewInvoiceRuns(a.reports, func() *jobs.Dispatcher { return a.dispatcher }).Kind(),
+		jobs.BatchZIPKind(a.store), jobs.DrillKind()}, a.extras.kinds...)
 	if a.registry, err = jobs.NewRegistry(kinds...); err != nil {
 		return err
 	}

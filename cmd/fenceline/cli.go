@@ -49,7 +49,7 @@ func (c *cli) root() *cobra.Command {
 	})
 	addFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "answer in JSON")
-	root.AddCommand(c.upCmd(), c.serveCmd(), c.workCmd(), c.scheduleCmd(), c.dispatchCmd(), c.jobCmd(), c.exportCmd(), c.reportCmd(),
+	root.AddCommand(c.upCmd(), c.serveCmd(), c.workCmd(), c.scheduleCmd(), c.dispatchCmd(), c.jobCmd(), c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(), c.batchCmd(),
 		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(), c.signinCmd(), c.tokenCmd(), c.versionCmd())
 	return root
 }

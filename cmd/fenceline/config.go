@@ -31,6 +31,7 @@ var settings = [...]setting{
 	{name: "data", env: "FENCELINE_DATA", def: "./.fenceline", help: "folder of the private servers, and where other commands find them"},
 	{name: "addr", env: "FENCELINE_ADDR", def: "127.0.0.1:8080", help: "address of the dashboard and the API"},
 	{env: "DATABASE_URL", help: "PostgreSQL to use; empty: a private one in the data folder", secret: true, example: "postgres://user:secret@host/db"},
+	{env: "SOURCE_DATABASE_URL", help: "PostgreSQL that reports are read from, best with a role that may only read; empty: the same database", secret: true, example: "postgres://reader:secret@host/shop"},
 	{env: "REDIS_URL", help: "Redis to use; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
 	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
@@ -53,12 +54,12 @@ var settings = [...]setting{
 
 // Config is the configuration of one run: flag before environment before default.
 type Config struct {
-	Data, Addr, DatabaseURL, RedisURL, Files, Reports, PublicURL, Namespace string
-	RemoteURL, RemoteToken, LeaseBackend, LogFormat                         string
-	Concurrency                                                             int
-	Queues                                                                  map[string]int
-	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded  time.Duration
-	LogLevel                                                                slog.Level
+	Data, Addr, DatabaseURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
+	RemoteURL, RemoteToken, LeaseBackend, LogFormat                                    string
+	Concurrency                                                                        int
+	Queues                                                                             map[string]int
+	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded             time.Duration
+	LogLevel                                                                           slog.Level
 }
 
 // addFlags registers the settings that have a flag.
@@ -77,7 +78,8 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	c := Config{
 		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
 		DatabaseURL: r.text("DATABASE_URL"), RedisURL: r.text("REDIS_URL"),
-		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
+		SourceURL: r.text("SOURCE_DATABASE_URL"),
+		Files:     r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
 		PublicURL: r.text("PUBLIC_URL"), Namespace: r.text("FENCELINE_NAMESPACE"),
 		RemoteURL: r.text("FENCELINE_URL"), RemoteToken: r.text("FENCELINE_TOKEN"),
 		Concurrency: r.number("FENCELINE_CONCURRENCY", 1, 10_000), Queues: r.queues("FENCELINE_QUEUES"),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -27,21 +28,19 @@ type dispatchFlags struct {
 
 func (c *cli) dispatchCmd() *cobra.Command {
 	var f dispatchFlags
-	var params []string
-	var format string
+	var r reportFlags
 	report := &cobra.Command{
 		Use: "report NAME", Short: "Dispatch a report",
-		Example: "  fenceline dispatch report orders --param from=2026-01-01 --param to=2026-02-01 --format csv --wait -o orders.csv",
+		Example: "  fenceline dispatch report orders --param from=2026-01-01 --param to=2026-02-01 --format xlsx --wait -o orders.xlsx",
 		Args:    exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
-			values, err := parseParams(params)
+			payload, err := r.payload(args[0], cmd.Flags())
 			if err != nil {
 				return err
 			}
-			return c.dispatch(cmd.Context(), "report", map[string]any{"report": args[0], "params": values, "format": format}, f)
+			return c.dispatch(cmd.Context(), "report", payload, f)
 		},
 	}
-	report.Flags().StringArrayVar(&params, "param", nil, "a parameter as name=value; may be repeated")
-	report.Flags().StringVar(&format, "format", "csv", "csv")
+	r.register(report.Flags())
 	invoice := &cobra.Command{
 		Use: "invoice FILE", Short: "Dispatch an invoice document (JSON; - for standard input)",
 		Example: "  fenceline dispatch invoice invoice.json --wait -o inv.pdf",
@@ -53,8 +52,9 @@ func (c *cli) dispatchCmd() *cobra.Command {
 			return c.dispatch(cmd.Context(), "invoice", json.RawMessage(raw), f)
 		},
 	}
-	g := group("dispatch", "Ask for an export", report, invoice, c.exampleInvoiceCmd())
-	for _, cmd := range []*cobra.Command{report, invoice} {
+	invoices := c.dispatchInvoicesCmd(&f)
+	g := group("dispatch", "Ask for an export", report, invoice, invoices, c.exampleInvoiceCmd())
+	for _, cmd := range []*cobra.Command{report, invoice, invoices} {
 		f.register(cmd)
 	}
 	return g
@@ -68,7 +68,7 @@ func (f *dispatchFlags) register(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Hour, "bound of each attempt")
 	cmd.Flags().IntVar(&f.attempts, "max-attempts", 3, "how often it may fail")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until the job has ended")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "save the published file here (implies --wait; - for standard output)")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "save the published file here, or all of them in this folder (implies --wait; - for standard output)")
 }
 
 func parseParams(list []string) (map[string]string, error) {
@@ -181,10 +181,6 @@ func notDone(job storage.Job) error {
 // deliver saves what the job published, by the attempt that published it: a
 // newer publication must not slip in between.
 func (c *cli) deliver(ctx context.Context, a *app, job storage.Job, output string) error {
-	export, err := a.store.Export(ctx, everything, job.ExportID)
-	if err != nil {
-		return err
-	}
 	attempt, err := a.store.Attempt(ctx, *job.AttemptID)
 	if err != nil {
 		return err
@@ -193,25 +189,49 @@ func (c *cli) deliver(ctx context.Context, a *app, job storage.Job, output strin
 	if err != nil {
 		return err
 	}
-	if output != "" {
-		if len(list) != 1 {
-			return usageError("the export has %d files; save them with `fenceline export download %s`", len(list), export.ID)
-		}
-		if err := c.save(a, attempt, list[0], output); err != nil {
+	saved, err := placesFor(output, list)
+	if err != nil {
+		return err
+	}
+	for i, to := range saved {
+		if err := c.save(a, attempt, list[i], to); err != nil {
 			return err
 		}
 	}
 	if output == "-" {
 		return nil
 	}
-	return c.print(map[string]any{"job": job, "attempt": attempt, "files": list, "saved": output}, func(w io.Writer) {
+	return c.print(map[string]any{"job": job, "attempt": attempt, "files": list, "saved": saved}, func(w io.Writer) {
 		for _, f := range list {
 			fmt.Fprintf(w, "published %s with token %d: %d rows, %d bytes, sha256 %s\n", f.Name, attempt.Token, f.Rows, f.Size, f.SHA256)
 		}
-		if output != "" {
-			fmt.Fprintf(w, "saved to %s\n", output)
-		}
+		printSaved(w, saved)
 	})
+}
+
+func printSaved(w io.Writer, saved []string) {
+	for _, to := range saved {
+		fmt.Fprintf(w, "saved to %s\n", to)
+	}
+}
+
+// placesFor is where each file goes: into a folder under its own name, or, when
+// there is only one, to the place itself. Nothing for no output.
+func placesFor(output string, list []storage.File) ([]string, error) {
+	if output == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(output)
+	if folder := err == nil && info.IsDir(); !folder && len(list) == 1 {
+		return []string{output}, nil
+	} else if !folder {
+		return nil, usageError("-o %s: the export has %d files, so give a folder that exists; they were published and can be saved with `fenceline export download`", output, len(list))
+	}
+	places := make([]string, len(list))
+	for i, f := range list {
+		places[i] = filepath.Join(output, filepath.Base(f.Name))
+	}
+	return places, nil
 }
 
 func deref(s *string) string {

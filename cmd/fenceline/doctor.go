@@ -205,7 +205,7 @@ func (c check) cannot(why, do string) finding {
 // withoutSecrets is an error's text without the addresses, which hold passwords.
 func (d *doctor) withoutSecrets(err error) string {
 	text := oneLine(err.Error())
-	for _, secret := range []struct{ text, name string }{{d.conf.RedisURL, "REDIS_URL"}, {d.conf.DatabaseURL, "DATABASE_URL"}} {
+	for _, secret := range []struct{ text, name string }{{d.conf.RedisURL, "REDIS_URL"}, {d.conf.DatabaseURL, "DATABASE_URL"}, {d.conf.SourceURL, "SOURCE_DATABASE_URL"}} {
 		if secret.text != "" {
 			text = strings.ReplaceAll(strings.ReplaceAll(text, fmt.Sprintf("%q", secret.text), secret.name), secret.text, secret.name)
 		}

@@ -41,6 +41,8 @@ func checks() []check {
 		{"redis.persistence", "", redis, redisFacts(judgePersistence)},
 		{"redis.clock", "", redis, askRedisClock},
 
+		{"source.role", "", "", askSource},
+
 		{"files.folder", "L1", "", askFolder},
 		{"files.mark", "L1, L7", migrated, askMark},
 		{"files.names", "L1", migrated, askNames},

@@ -290,6 +290,7 @@ func damages() []damage {
 			return usual.judgeSpace(files.VolumeFacts{Free: 90, Size: 100, FreeFiles: 5, MaxFiles: 1000})
 		}},
 
+		{check: "source.role", grade: gradeWarning, says: "may write", hurt: func(p *patient) { p.env["SOURCE_DATABASE_URL"] = p.env["DATABASE_URL"] }},
 		{check: "settings.lease", grade: gradeWarning, says: "taken for lost while their worker lived", hurt: func(p *patient) {
 			p.publish("a")
 			p.exec(fencedOff)

@@ -294,7 +294,7 @@ func doors() []door {
 		{"github.com/redis/go-redis", []string{"jobs"}, []string{"cmd"}}, // who hurts Redis speaks to it
 		{"github.com/go-redsync/redsync", []string{"jobs"}, nil},
 		{"github.com/alicebob/miniredis", []string{"jobs/localredis"}, nil},
-		{"net/http", []string{"web", "cmd"}, nil},
+		{"net/http", []string{"web", "cmd"}, []string{"jobs/report"}}, // an example of a source over HTTP
 		{"html/template", []string{"web"}, nil},
 		{"github.com/spf13", []string{"cmd"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},

@@ -60,9 +60,9 @@ type chaosPayload struct {
 // chaosKind writes what a reader can check: on every line the token and the
 // version of the data that the attempt's snapshot has seen.
 func chaosKind() jobs.Kind {
-	return jobs.Kind{Name: "chaos", Version: 1, Decode: func(_ int, raw json.RawMessage) (jobs.Task, error) {
+	return jobs.Kind{Name: "chaos", Version: 1, Decode: func(in jobs.Payload) (jobs.Task, error) {
 		var p chaosPayload
-		if err := json.Unmarshal(raw, &p); err != nil {
+		if err := json.Unmarshal(in.Body, &p); err != nil {
 			return jobs.Task{}, err
 		}
 		return jobs.Task{Key: p.Key, Title: p.Key, Render: func(ctx context.Context, r *jobs.Run) error { return renderChaos(ctx, r, p) }}, nil

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -191,39 +191,6 @@ func (c *cli) download(ctx context.Context, a *app, text, dir string) error {
 	})
 }
 
-func (c *cli) reportCmd() *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the reports that can be dispatched", Args: exactly(), RunE: func(*cobra.Command, []string) error {
-		catalog := newCatalog(c.conf)
-		defs, broken := catalog.List()
-		type line struct {
-			Name        string `json:"name"`
-			Title       string `json:"title"`
-			Description string `json:"description,omitempty"`
-			Params      any    `json:"params"`
-		}
-		lines := make([]line, 0, len(defs))
-		for _, d := range defs {
-			lines = append(lines, line{d.Name, d.Title, d.Description, d.Params})
-		}
-		err := c.print(lines, func(w io.Writer) {
-			fmt.Fprintln(w, "REPORT\tTITLE\tPARAMETERS")
-			for _, d := range defs {
-				fmt.Fprintf(w, "%s\t%s\t", d.Name, d.Title)
-				for _, p := range d.Params {
-					need := ""
-					if p.Required {
-						need = "!"
-					}
-					fmt.Fprintf(w, "%s%s:%s ", p.Name, need, p.Type)
-				}
-				fmt.Fprintln(w)
-			}
-		})
-		return errors.Join(err, broken)
-	}}
-	return group("report", "Reports", list)
-}
-
 func (c *cli) exampleInvoiceCmd() *cobra.Command {
 	return &cobra.Command{Use: "example-invoice", Short: "Print an invoice document to start from", Args: exactly(), RunE: func(*cobra.Command, []string) error {
 		_, err := c.out.Write(invoice.Example())
@@ -249,25 +216,23 @@ func (c *cli) scheduleListCmd() *cobra.Command {
 }
 
 func (c *cli) schedulePutCmd() *cobra.Command {
-	var params []string
+	var f reportFlags
 	s := storage.Schedule{Kind: "report"}
 	cmd := &cobra.Command{
 		Use: "put NAME REPORT", Short: "Dispatch a report by the clock; replaces the schedule of this name",
 		Example: "  fenceline schedule put monday stock --cron '0 6 * * 1' --zone Europe/Berlin",
 		Args:    exactly("NAME", "REPORT"), RunE: func(cmd *cobra.Command, args []string) error {
-			values, err := parseParams(params)
-			if err != nil {
-				return err
-			}
+			s.Zone = cmp.Or(f.choice.Zone, "UTC") // the days of the report are those of its schedule
 			if _, _, err := jobs.ParseCron(s.Cron, s.Zone); err != nil {
 				return err
 			}
 			s.Name = args[0]
-			if s.Payload, err = rawJSON(map[string]any{"report": args[1], "params": values, "format": "csv"}); err != nil {
+			var err error
+			if s.Payload, err = f.payload(args[1], cmd.Flags()); err != nil {
 				return err
 			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				if err := a.dispatcher.Check(jobs.Request{Kind: s.Kind, Tenant: s.Tenant, Payload: s.Payload}); err != nil {
+				if err := a.dispatcher.Check(ctx, jobs.Request{Kind: s.Kind, Tenant: s.Tenant, Payload: s.Payload}); err != nil {
 					return err
 				}
 				if err := a.store.PutSchedule(ctx, s); err != nil {
@@ -278,9 +243,8 @@ func (c *cli) schedulePutCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&s.Cron, "cron", "", "five fields, or @daily and the like")
-	cmd.Flags().StringVar(&s.Zone, "zone", "UTC", "time zone of the expression")
 	cmd.Flags().StringVar(&s.Tenant, "tenant", jobs.DefaultTenant, "whose export it is")
-	cmd.Flags().StringArrayVar(&params, "param", nil, "a parameter as name=value; may be repeated")
+	f.register(cmd.Flags())
 	return cmd
 }
 

@@ -94,7 +94,7 @@ func TestREADMECommands(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s\nin\n%s", err, out, text)
 	}
-	for _, want := range []string{"saved to orders.csv", "saved to inv.pdf", "sales-by-month", `"state": "queued"`, "saved schedule monday", "Held: worker A was frozen", "Overwritten, as expected without a fence", ", 0 dangers", "0 migrations"} {
+	for _, want := range []string{"saved to orders.csv", "saved to inv.pdf", "saved to late-orders.xlsx", "sales-by-month", `"state": "queued"`, "saved schedule monday", "Held: worker A was frozen", "Overwritten, as expected without a fence", ", 0 dangers", "0 migrations"} {
 		if !strings.Contains(strings.ReplaceAll(string(out), `"state":"queued"`, `"state": "queued"`), want) {
 			t.Errorf("no %q in the output\n%s", want, out)
 		}

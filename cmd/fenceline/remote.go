@@ -175,14 +175,15 @@ func (c *cli) deliverRemote(ctx context.Context, r *remote, job remoteJob, outpu
 	if err := r.call(ctx, http.MethodGet, path, nil, nil, into(&export)); err != nil {
 		return err
 	}
-	if output != "" {
-		if len(export.Files) != 1 {
-			return usageError("the export has %d files; download them from %s/exports/%s", len(export.Files), r.base, job.ExportID)
-		}
-		file := path + "/files/" + url.PathEscape(export.Files[0].Name) + "?attempt=" + attempt
+	saved, err := placesFor(output, export.Files)
+	if err != nil {
+		return err
+	}
+	for i, to := range saved {
+		file := path + "/files/" + url.PathEscape(export.Files[i].Name) + "?attempt=" + attempt
 		err := r.call(ctx, http.MethodGet, file, nil, nil, func(resp *http.Response) error {
 			want := strings.Trim(resp.Header.Get("ETag"), `"`)
-			return c.saveStream(resp.Body, export.Files[0].Name, want, output)
+			return c.saveStream(resp.Body, export.Files[i].Name, want, to)
 		})
 		if err != nil {
 			return err
@@ -191,12 +192,10 @@ func (c *cli) deliverRemote(ctx context.Context, r *remote, job remoteJob, outpu
 	if output == "-" {
 		return nil
 	}
-	return c.print(map[string]any{"job": job.Job, "files": export.Files, "saved": output}, func(w io.Writer) {
+	return c.print(map[string]any{"job": job.Job, "files": export.Files, "saved": saved}, func(w io.Writer) {
 		for _, f := range export.Files {
 			fmt.Fprintf(w, "published %s: %d rows, %d bytes, sha256 %s\n", f.Name, f.Rows, f.Size, f.SHA256)
 		}
-		if output != "" {
-			fmt.Fprintf(w, "saved to %s\n", output)
-		}
+		printSaved(w, saved)
 	})
 }

@@ -5,6 +5,7 @@
 package invalid
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -73,4 +74,21 @@ func shorten(s string) string {
 		return s
 	}
 	return string(r[:maxValue-1]) + "…"
+}
+
+// Join is one error with the problems of all that are an [*Error], or the first
+// other error when there is one; nil when all are nil.
+func Join(errs ...error) error {
+	all := new(Error)
+	for _, err := range errs {
+		var one *Error
+		switch {
+		case err == nil:
+		case errors.As(err, &one):
+			all.Problems = append(all.Problems, one.Problems...)
+		default:
+			return err
+		}
+	}
+	return all.OrNil()
 }

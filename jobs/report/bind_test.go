@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -143,14 +144,14 @@ func TestKeyIsTheSameForTheSameParameters(t *testing.T) {
 		{map[string]string{"q": ""}, "orders?n=3&q="},
 	}
 	for _, tt := range tests {
-		if got, err := d.Key(tt.values); err != nil || got != tt.want {
+		if got, err := d.Key(tt.values, report.Choice{}); err != nil || got != tt.want {
 			t.Errorf("%v: got %q, %v, want %q", tt.values, got, err, tt.want)
 		}
 	}
-	if got, err := parse(t, "stock", "select 1").Key(nil); got != "stock" || err != nil {
+	if got, err := parse(t, "stock", "select 1").Key(nil, report.Choice{}); got != "stock" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := d.Key(map[string]string{"n": "x"}); err == nil {
+	if _, err := d.Key(map[string]string{"n": "x"}, report.Choice{}); err == nil {
 		t.Error("a wrong value has a key")
 	}
 }
@@ -158,9 +159,38 @@ func TestKeyIsTheSameForTheSameParameters(t *testing.T) {
 func TestKeyIsBounded(t *testing.T) {
 	t.Parallel()
 	d := parse(t, "orders", "-- param: q text\nselect :q")
-	a, errA := d.Key(map[string]string{"q": strings.Repeat("ü", 1000)})
-	b, errB := d.Key(map[string]string{"q": strings.Repeat("ü", 1001)})
+	a, errA := d.Key(map[string]string{"q": strings.Repeat("ü", 1000)}, report.Choice{})
+	b, errB := d.Key(map[string]string{"q": strings.Repeat("ü", 1001)}, report.Choice{})
 	if errA != nil || errB != nil || a == b || len(a) > report.MaxKey || !strings.HasPrefix(a, "orders?~") {
 		t.Errorf("got %q, %q, %v, %v", a, b, errA, errB)
 	}
+}
+
+// FuzzKey: what differs in values or choice has another key.
+func FuzzKey(f *testing.F) {
+	f.Add("a", "b", "UTC", "tab")
+	f.Add("a#zone=Europe/Berlin", "a", "Europe/Berlin", ",")
+	f.Add("x&q=", "x", "UTC", "|")
+	f.Fuzz(func(t *testing.T, one, two, zone, delimiter string) {
+		d := parse(t, "a", "-- param: q text\nselect :q")
+		c, err := d.Choose(formats(t), report.Choice{Zone: zone, Delimiter: delimiter})
+		if err != nil {
+			return
+		}
+		plain, _ := d.Choose(formats(t), report.Choice{})
+		keys := map[string]string{}
+		for i, value := range []string{one, two} {
+			for j, choice := range []report.Choice{c, plain} {
+				key, err := d.Key(map[string]string{"q": value}, choice)
+				if err != nil {
+					return
+				}
+				what := fmt.Sprintf("%q %q %q", value, choice.Zone, choice.Delimiter)
+				if before, taken := keys[key]; taken && before != what {
+					t.Errorf("%d %d: %s and %s have the key %s", i, j, before, what, key)
+				}
+				keys[key] = what
+			}
+		}
+	})
 }

@@ -8,18 +8,59 @@ import (
 	"unicode"
 )
 
-// headerKeys are the keys of a front matter.
-var headerKeys = []string{"title", "description", "param", "filename"}
+// headerKey is a key of a front matter.
+type headerKey struct {
+	name string
+	many bool // may be given again
+	set  func(h *header, line int, value string)
+}
+
+// headerKeys are the keys in the order in which messages name them.
+func headerKeys() []headerKey {
+	return []headerKey{
+		{"title", false, func(h *header, _ int, v string) { h.def.Title = v }},
+		{"description", false, func(h *header, _ int, v string) { h.def.Description = v }},
+		{"filename", false, (*header).filename},
+		{"param", true, (*header).param},
+		{"column", true, (*header).column},
+		{"format", false, (*header).format},
+		{"preset", false, (*header).preset},
+		{"locale", false, (*header).locale},
+		{"zone", false, (*header).zone},
+		{"strict", false, (*header).strict},
+		{"tenant", false, (*header).tenant},
+		{"source", false, (*header).source},
+		{"series", false, (*header).series},
+		{"max_rows", false, (*header).maxRows},
+		{"timeout", false, (*header).timeout},
+	}
+}
+
+func headerKeyNames() []string {
+	var names []string
+	for _, k := range headerKeys() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func findHeaderKey(name string) (headerKey, bool) {
+	keys := headerKeys()
+	i := slices.IndexFunc(keys, func(k headerKey) bool { return k.name == name })
+	if i < 0 {
+		return headerKey{}, false
+	}
+	return keys[i], true
+}
 
 var (
 	headerLine = regexp.MustCompile(`^([A-Za-z][A-Za-z_-]*)\s*:\s*(.*)$`)
 	paramName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 )
 
-// header reads a front matter into a definition.
+// header reads a front matter into a definition, whose lines it fills.
 type header struct {
 	def  *Definition
-	seen map[string]int // key to its line
 	fail func(line int, message string)
 }
 
@@ -39,6 +80,7 @@ func (h *header) read(src string) int {
 		line++
 	}
 	h.strays(src[pos:], line)
+	h.checkTenant()
 	return pos
 }
 
@@ -48,37 +90,25 @@ func (h *header) line(line int, text string) {
 		h.fail(line, fmt.Sprintf("%q is not \"key: value\": prose goes below the front matter, after a blank line", text))
 		return
 	}
-	key, value := m[1], m[2]
-	if !slices.Contains(headerKeys, key) {
-		h.fail(line, fmt.Sprintf("unknown key %q: the keys are %s%s", key, strings.Join(headerKeys, ", "), didYouMean(key, headerKeys)))
+	name, value := m[1], m[2]
+	key, known := findHeaderKey(name)
+	if !known {
+		names := headerKeyNames()
+		h.fail(line, fmt.Sprintf("unknown key %q: the keys are %s%s", name, strings.Join(names, ", "), didYouMean(name, names)))
 		return
 	}
-	if first := h.seen[key]; first != 0 && key != "param" {
-		h.fail(line, fmt.Sprintf("%s is already given in line %d", key, first))
+	if first := h.def.lines[name]; first != 0 && !key.many {
+		h.fail(line, fmt.Sprintf("%s is already given in line %d", name, first))
 		return
 	}
-	h.seen[key] = line
-	h.set(line, key, value)
-}
-
-func (h *header) set(line int, key, value string) {
+	h.def.lines[name] = line
 	switch {
 	case value == "":
-		h.fail(line, key+" has no value")
-		return
+		h.fail(line, name+" has no value")
 	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
-		h.fail(line, fmt.Sprintf("%s: %q holds a control character", key, value))
-		return
-	}
-	switch key {
-	case "title":
-		h.def.Title = value
-	case "description":
-		h.def.Description = value
-	case "filename":
-		h.filename(line, value)
-	case "param":
-		h.param(line, value)
+		h.fail(line, fmt.Sprintf("%s: %q holds a control character", name, value))
+	default:
+		key.set(h, line, value)
 	}
 }
 
@@ -106,6 +136,22 @@ func (h *header) param(line int, value string) {
 	h.def.Params = append(h.def.Params, p)
 }
 
+func (h *header) column(line int, value string) {
+	c, err := parseColumn(value)
+	if err != nil {
+		h.fail(line, err.Error())
+		if c.Name == "" {
+			return
+		}
+	}
+	c.line = line
+	if i := slices.IndexFunc(h.def.Columns, func(o ColumnSpec) bool { return o.Name == c.Name }); i >= 0 {
+		h.fail(line, fmt.Sprintf("column %s is already declared in line %d", c.Name, h.def.Columns[i].line))
+		return
+	}
+	h.def.Columns = append(h.def.Columns, c)
+}
+
 // strays finds keys that a blank line cut off: as comments they would be lost
 // without a word.
 func (h *header) strays(rest string, line int) {
@@ -115,7 +161,7 @@ func (h *header) strays(rest string, line int) {
 			return
 		}
 		m := headerLine.FindStringSubmatch(strings.TrimSpace(strings.TrimPrefix(text, "--")))
-		if m != nil && slices.Contains(headerKeys, m[1]) {
+		if m != nil && slices.Contains(headerKeyNames(), m[1]) {
 			h.fail(line, m[1]+" stands behind the front matter, which ends at the first blank line: move it up")
 		}
 		line++

@@ -13,7 +13,7 @@ func nearest(given string, known []string) string {
 	}
 	best, limit := "", 1+len(given)/4
 	for _, name := range known {
-		if d := distance(strings.ToLower(given), name); d <= limit {
+		if d := distance(strings.ToLower(given), strings.ToLower(name)); d <= limit {
 			best, limit = name, d-1
 		}
 	}

@@ -11,7 +11,8 @@ import (
 type Param struct {
 	Name     string
 	Type     Type
-	Values   []string // the members of an enum, in the order of the file
+	Elem     Type     // of a List: the type of its members; empty otherwise
+	Values   []string // of an Enum, or a List of them: its members, in the order of the file
 	Required bool
 	Default  *string // canonical; nil when there is none
 	Label    string  // for people; the name when the file gives none
@@ -45,19 +46,42 @@ func parseParam(value string) (Param, error) {
 }
 
 func (p *Param) setType(f field) error {
-	name, members, list := strings.Cut(f.text, "(")
+	name, inner, bracket := strings.Cut(f.text, "(")
+	inner = strings.TrimSpace(strings.TrimSuffix(inner, ")"))
 	typ := Type(name)
 	switch {
+	case typ == List && !f.quoted:
+		return p.setElem(inner)
 	case f.quoted || typ.rule() == nil:
-		return fmt.Errorf("unknown type %q: the types are %s", f.text, typeNames())
-	case list != (typ == Enum):
+		return fmt.Errorf("unknown type %q: the types are %s%s", f.text, typeNames(), didYouMean(name, typeWords()))
+	case bracket != (typ == Enum):
 		return errors.New("an enum lists its members, as in enum(new,paid), and no other type does")
 	}
 	p.Type = typ
-	if !list {
+	if !bracket {
 		return nil
 	}
-	for member := range strings.SplitSeq(strings.TrimSuffix(members, ")"), ",") {
+	return p.setMembers(inner)
+}
+
+// setElem is what list(…) holds.
+func (p *Param) setElem(inner string) error {
+	var elem Param
+	switch word, _, _ := strings.Cut(inner, "("); {
+	case inner == "":
+		return errors.New("a list names the type of its members, as in list(integer)")
+	case Type(word) == List:
+		return errors.New("a list holds no lists")
+	}
+	if err := elem.setType(field{text: inner}); err != nil {
+		return err
+	}
+	p.Type, p.Elem, p.Values = List, elem.Type, elem.Values
+	return nil
+}
+
+func (p *Param) setMembers(members string) error {
+	for member := range strings.SplitSeq(members, ",") {
 		member = unquote(strings.TrimSpace(member))
 		switch {
 		case strings.ContainsAny(member, `"'()`):
@@ -113,13 +137,13 @@ func (p *Param) setDefault(value string) error {
 	return nil
 }
 
-// field is a word, or a text in single or double quotes, of a param line.
+// field is a word, or a text in single or double quotes, of a param or column line.
 type field struct {
 	text   string
 	quoted bool
 }
 
-// splitFields cuts a line at spaces outside quotes and outside the brackets of
+// splitFields cuts a line at spaces outside quotes and outside brackets, as in
 // enum(…). There is at least one field in a line that is not blank.
 func splitFields(s string) ([]field, error) {
 	var fields []field
@@ -146,18 +170,26 @@ func fieldEnd(s string) (int, error) {
 		}
 		return end, nil
 	}
-	inside := false
+	depth := 0
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '(':
-			inside = true
-		case c == ')' && inside:
-			return i + 1, nil
-		case isSpace(c) && !inside:
+			depth++
+		case c == ')' && depth > 0:
+			if depth--; depth == 0 {
+				return i + 1, nil
+			}
+		case c == '"' && depth > 0:
+			end := quoteEnd(s, i, false)
+			if end < 0 {
+				return 0, errors.New(`the quote " is never closed`)
+			}
+			i = end - 1
+		case isSpace(c) && depth == 0:
 			return i, nil
 		}
 	}
-	if inside {
+	if depth > 0 {
 		return 0, errors.New("the bracket ( is never closed")
 	}
 	return len(s), nil

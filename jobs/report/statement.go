@@ -133,7 +133,7 @@ func (s *statement) rewrite(params []Param) (sql string, names []string) {
 			names = append(names, name)
 		}
 		at := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
-		bound := "$" + strconv.Itoa(n+1) + "::" + params[at].Type.cast()
+		bound := "$" + strconv.Itoa(n+1) + "::" + params[at].cast()
 		if s.extendsType(s.tokens[i+1:]) {
 			bound = "(" + bound + ")"
 		}

@@ -23,6 +23,7 @@ const (
 	Timestamp Type = "timestamp" // RFC 3339 with an offset, or a date: its midnight in UTC
 	UUID      Type = "uuid"
 	Enum      Type = "enum" // one of Param.Values
+	List      Type = "list" // any number of values of Param.Elem, see Definition.Canonical
 )
 
 // maxValue bounds a parameter's value, in bytes.
@@ -56,18 +57,35 @@ func (t Type) rule() *typeRule {
 	return &typeRules[i]
 }
 
-func (t Type) cast() string { return t.rule().cast }
+// cast is the PostgreSQL type that a placeholder of the parameter gets.
+func (p *Param) cast() string {
+	if p.Type == List {
+		return p.elem().cast() + "[]"
+	}
+	return p.Type.rule().cast
+}
 
 func typeNames() string {
-	names := make([]string, len(typeRules))
-	for i, r := range typeRules {
-		names[i] = string(r.typ)
+	var names strings.Builder
+	for _, r := range typeRules {
+		names.WriteString(string(r.typ) + ", ")
 	}
-	return strings.Join(names, ", ")
+	return names.String() + "list(TYPE)"
+}
+
+func typeWords() []string {
+	words := []string{string(List)}
+	for _, r := range typeRules {
+		words = append(words, string(r.typ))
+	}
+	return words
 }
 
 // canonical is the one spelling of the value, or what is wrong with it.
 func (p *Param) canonical(value string) (canonical, problem string) {
+	if p.Type == List {
+		return p.canonicalList(value)
+	}
 	if len(value) > maxValue {
 		return "", fmt.Sprintf("is longer than %d bytes", maxValue)
 	}
@@ -84,6 +102,9 @@ func (p *Param) canonical(value string) (canonical, problem string) {
 
 // want describes a right value.
 func (p *Param) want() string {
+	if p.Type == List {
+		return "a list such as a,b or [\"a\",\"b\"], each " + p.elem().want()
+	}
 	if p.Type == Enum {
 		return "one of " + strings.Join(p.Values, ", ")
 	}

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/demo"
+	"github.com/fenceline/fenceline/jobs/report/tabular"
 	"github.com/fenceline/fenceline/storage/storagetest"
 )
 
@@ -54,7 +56,7 @@ func connect(ctx context.Context, url string, settings map[string]string) (*pgco
 	return pgconn.ConnectConfig(ctx, config)
 }
 
-// reader connects the way that report.Rows asks for.
+// reader connects the way that tabular.Rows asks for.
 func reader(t *testing.T, url string) *pgconn.PgConn {
 	t.Helper()
 	c, err := connect(t.Context(), url, map[string]string{"timezone": "UTC", "datestyle": "ISO", "intervalstyle": "postgres", "bytea_output": "hex"})
@@ -65,20 +67,27 @@ func reader(t *testing.T, url string) *pgconn.PgConn {
 	return c
 }
 
-// result is a report.Rows over a result of PostgreSQL.
+// result is a tabular.Rows over a result of PostgreSQL.
 type result struct {
 	*pgconn.ResultReader
 	tag pgconn.CommandTag
 	err error
 }
 
-func (r *result) Columns() []report.Column {
-	var columns []report.Column
+func (r *result) Columns() []tabular.Column {
+	var columns []tabular.Column
 	for _, f := range r.FieldDescriptions() {
-		columns = append(columns, report.Column{Name: f.Name, OID: f.DataTypeOID})
+		c := tabular.Column{Name: f.Name, OID: f.DataTypeOID}
+		if c.OID == pgtype.TextArrayOID {
+			c.Elem = tabular.OIDText
+		}
+		columns = append(columns, c)
 	}
 	return columns
 }
+
+// Count is what PostgreSQL says that it sent.
+func (r *result) Count() (int64, bool) { return r.tag.RowsAffected(), true }
 
 func (r *result) Next() bool {
 	if r.NextRow() {
@@ -90,9 +99,19 @@ func (r *result) Next() bool {
 
 func (r *result) Err() error { return r.err }
 
-func query(t *testing.T, name string, values map[string]string) (sql string, args [][]byte) {
+func definition(t *testing.T, name string) *report.Definition {
 	t.Helper()
 	d, err := report.NewCatalog(demo.Reports()).Get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func query(t *testing.T, name string, values map[string]string) (sql string, args [][]byte) {
+	t.Helper()
+	d := definition(t, name)
+	values, err := d.Given(values, "any")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,19 +129,39 @@ func query(t *testing.T, name string, values map[string]string) (sql string, arg
 	return q.SQL, args
 }
 
-func export(t *testing.T, c *pgconn.PgConn, name string, values map[string]string) ([]byte, report.Summary) {
+// export writes the files that the report itself wants, by format, and the
+// layout of the last.
+func export(t *testing.T, c *pgconn.PgConn, name string, values map[string]string) (map[string]*bytes.Buffer, report.Summary, *tabular.Layout) {
 	t.Helper()
+	formats, err := report.NewFormats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := definition(t, name)
+	choice, err := d.Choose(formats, report.Choice{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	sql, args := query(t, name, values)
 	rows := &result{ResultReader: c.ExecParams(t.Context(), sql, args, nil, nil, nil)}
-	var file bytes.Buffer
-	summary, err := report.WriteCSV(t.Context(), &file, rows, nil)
+	layouts, err := d.Layouts(rows.Columns(), choice)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if summary.Rows != rows.tag.RowsAffected() {
-		t.Errorf("%s: %d rows written, PostgreSQL sent %d", name, summary.Rows, rows.tag.RowsAffected())
+	files, targets := map[string]*bytes.Buffer{}, []report.Target{}
+	for i, format := range choice.Formats {
+		file, err := formats.Get(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[format] = new(bytes.Buffer)
+		targets = append(targets, report.Target{File: file, W: files[format], Layout: layouts[i]})
 	}
-	return file.Bytes(), summary
+	summary, err := report.Write(t.Context(), rows, targets, d.MaxRows, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return files, summary, layouts[len(layouts)-1]
 }
 
 func execute(t *testing.T, c *pgconn.PgConn, sql string) string {
@@ -149,8 +188,8 @@ func TestEveryReportIsInOrder(t *testing.T) {
 		tested[run.report] = true
 	}
 	for _, d := range defs {
-		if !d.HasOrderBy() || d.Title == d.Name || d.Description == "" || !tested[d.Name] {
-			t.Errorf("%s has no ORDER BY, title or description, or is not run by the tests", d.Name)
+		if !d.HasOrderBy() || d.Title == d.Name || d.Description == "" || !d.Shared || len(d.Columns) == 0 || !tested[d.Name] {
+			t.Errorf("%s has no ORDER BY, title, description, tenant or columns, or is not run by the tests", d.Name)
 		}
 	}
 	if len(defs) != 5 {
@@ -164,7 +203,12 @@ func TestPostgresReadsTheReportsBack(t *testing.T) {
 	t.Parallel()
 	c := reader(t, storagetest.Database(t, fill))
 	for i, run := range runs {
-		file, summary := export(t, c, run.report, run.values)
+		files, summary, l := export(t, c, run.report, run.values)
+		for _, f := range l.Fields {
+			if f.Label == f.Name {
+				t.Errorf("%s: column %s has no label", run.report, f.Name)
+			}
+		}
 		if summary.Rows < run.min || summary.Rows > run.max {
 			t.Errorf("%s %v: %d rows, want %d to %d", run.report, run.values, summary.Rows, run.min, run.max)
 		}
@@ -173,8 +217,12 @@ func TestPostgresReadsTheReportsBack(t *testing.T) {
 		if _, err := c.ExecParams(t.Context(), "CREATE TEMP TABLE "+sent+" AS "+sql, args, nil, nil, nil).Close(); err != nil {
 			t.Fatal(err)
 		}
+		// Arrays are JSON in the file.
+		for array := range strings.FieldsSeq(execute(t, c, "SELECT attname FROM pg_attribute WHERE attrelid = '"+sent+"'::regclass AND attnum > 0 AND atttypid = 'text[]'::regtype")) {
+			execute(t, c, "ALTER TABLE "+sent+" ALTER "+array+" TYPE jsonb USING to_jsonb("+array+")")
+		}
 		execute(t, c, "CREATE TEMP TABLE "+back+" (LIKE "+sent+")")
-		tag, err := c.CopyFrom(t.Context(), bytes.NewReader(file), "COPY "+back+" FROM STDIN (FORMAT csv, HEADER true)")
+		tag, err := c.CopyFrom(t.Context(), files["csv"], "COPY "+back+" FROM STDIN (FORMAT csv, HEADER true)")
 		if err != nil || tag.RowsAffected() != summary.Rows {
 			t.Errorf("%s: PostgreSQL read %d rows of %d: %v", run.report, tag.RowsAffected(), summary.Rows, err)
 		}
@@ -245,10 +293,12 @@ func TestTwoShopsAreEqual(t *testing.T) {
 	group.Wait()
 	one, two := reader(t, copied), reader(t, fresh)
 	for _, run := range runs {
-		a, _ := export(t, one, run.report, run.values)
-		b, _ := export(t, two, run.report, run.values)
-		if !bytes.Equal(a, b) {
-			t.Errorf("%s %v: %d bytes in one, %d in the other, or others", run.report, run.values, len(a), len(b))
+		a, _, _ := export(t, one, run.report, run.values)
+		b, _, _ := export(t, two, run.report, run.values)
+		for format, file := range a {
+			if !bytes.Equal(file.Bytes(), b[format].Bytes()) {
+				t.Errorf("%s %v: %d bytes of %s in one, %d in the other, or others", run.report, run.values, file.Len(), format, b[format].Len())
+			}
 		}
 	}
 	const invoices = "SELECT md5(string_agg(i::text, ',' ORDER BY id)) FROM shop.invoices AS i"
@@ -267,5 +317,39 @@ func TestAnotherShopIsLeftAlone(t *testing.T) {
 	}
 	if got := execute(t, c, "SELECT count(*) FROM pg_class WHERE relnamespace = 'shop'::regnamespace"); got != "1" {
 		t.Errorf("the schema holds %s relations", got)
+	}
+}
+
+// TestPostgresReadsLists binds lists of all types, which a report would use as
+// = ANY(:name).
+func TestPostgresReadsLists(t *testing.T) {
+	t.Parallel()
+	c := reader(t, storagetest.Database(t, nil))
+	for typ, tt := range map[string]struct{ value, want string }{
+		"text":            {`["a,b","","NULL"," {\"x\\y\"} "]`, `["a,b", "", "NULL", " {\"x\\y\"} "]`},
+		"integer":         {"3, 1,-2", "[3, 1, -2]"},
+		"decimal":         {"1.50,-0.001", "[1.50, -0.001]"},
+		"boolean":         {"true,FALSE", "[true, false]"},
+		"date":            {"2026-01-31", `["2026-01-31"]`},
+		"timestamp":       {"2026-01-31T09:30:00+01:00", `["2026-01-31T08:30:00+00:00"]`},
+		"uuid":            {"123E4567-e89b-12d3-a456-426614174000", `["123e4567-e89b-12d3-a456-426614174000"]`},
+		"enum(a,in time)": {"in time,a", `["in time", "a"]`},
+		"list":            {"", "[]"},
+	} {
+		if typ == "list" {
+			typ = "integer"
+		}
+		d, err := report.Parse("a.sql", []byte("-- param: p list("+typ+")\nselect to_jsonb(:p), (:p)[1] = ANY(:p)"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := d.Bind(map[string]string{"p": tt.value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.ExecParams(t.Context(), q.SQL, [][]byte{[]byte(*q.Args[0])}, nil, nil, nil).Read()
+		if got.Err != nil || string(got.Rows[0][0]) != tt.want || tt.want != "[]" && string(got.Rows[0][1]) != "t" {
+			t.Errorf("%s %q: PostgreSQL read %s, %v, want %s", typ, tt.value, got.Rows, got.Err, tt.want)
+		}
 	}
 }

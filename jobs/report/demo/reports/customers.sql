@@ -1,6 +1,22 @@
 -- title: Customers
 -- description: All customers with what they have bought.
 -- filename: customers
+-- column: id code "Customer no."
+-- column: name "Name"
+-- column: company "Company"
+-- column: email "E-mail"
+-- column: country code "Country"
+-- column: city "City"
+-- column: postcode code "Postcode"
+-- column: newsletter "Newsletter"
+-- column: credit_limit money(EUR) "Credit limit"
+-- column: registered_at "Registered"
+-- column: note width 40 "Note"
+-- column: orders "Orders"
+-- column: bought money(EUR) "Bought for"
+-- column: last_order_at "Last order"
+-- format: csv, xlsx
+-- tenant: shared
 
 SELECT c.id,
        c.name,

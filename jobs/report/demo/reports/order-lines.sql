@@ -1,6 +1,19 @@
 -- title: Order lines
 -- description: Every line of every order: the big one.
 -- filename: order-lines
+-- column: number code "Order"
+-- column: position "Line"
+-- column: ordered_at "Ordered"
+-- column: status enum(new "New", paid "Paid", shipped "Shipped", cancelled "Cancelled") "Status"
+-- column: sku code "SKU"
+-- column: product "Product"
+-- column: category "Category"
+-- column: quantity "Quantity"
+-- column: unit_price money(EUR) "Unit price"
+-- column: discount percent decimals 0 "Discount"
+-- column: amount money(EUR) "Amount"
+-- format: csv
+-- tenant: shared
 
 SELECT o.number,
        l.position,
@@ -11,7 +24,7 @@ SELECT o.number,
        p.category,
        l.quantity,
        l.unit_price,
-       l.discount_percent,
+       round(l.discount_percent / 100.0, 2) AS discount,
        l.amount
 FROM shop.order_lines AS l
 JOIN shop.orders AS o ON o.id = l.order_id

@@ -4,6 +4,20 @@
 -- param: to date required "Day after the last"
 -- param: status enum(new,paid,shipped,cancelled) "Only this status"
 -- filename: orders
+-- column: number code "Order"
+-- column: ordered_at "Ordered"
+-- column: status enum(new "New", paid "Paid", shipped "Shipped", cancelled "Cancelled") "Status"
+-- column: customer "Customer"
+-- column: company "Company"
+-- column: email "E-mail"
+-- column: country code "Country"
+-- column: total money(EUR) "Total"
+-- column: gift "Gift"
+-- column: shipped_on "Shipped on"
+-- column: tracking code "Tracking no."
+-- column: delivery_note width 40 "Note for delivery"
+-- format: csv, xlsx
+-- tenant: shared
 
 SELECT o.number,
        o.ordered_at,

@@ -2,6 +2,13 @@
 -- description: Orders, customers and turnover of every month of a year, without cancelled orders.
 -- param: year integer default 2026 "Year"
 -- filename: sales-by-month
+-- column: month code "Month"
+-- column: orders "Orders"
+-- column: customers "Customers"
+-- column: turnover money(EUR) "Turnover"
+-- column: average_order money(EUR) "Average order"
+-- format: csv, xlsx
+-- tenant: shared
 
 SELECT to_char(o.ordered_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month,
        count(*) AS orders,

@@ -2,6 +2,20 @@
 -- description: Products with what is left of them and what was sold.
 -- param: category enum(Office,Lighting,Kitchen,Living,Garden,Gifts) "Only this category"
 -- param: low boolean default false "Only what has to be ordered again"
+-- column: sku code "SKU"
+-- column: name "Product"
+-- column: category "Category"
+-- column: price money(EUR) "Price"
+-- column: stock "In stock"
+-- column: reorder_level "Reorder at"
+-- column: low "Low"
+-- column: sold "Sold"
+-- column: weight_kg decimal(3) "Weight (kg)"
+-- column: attributes "Attributes"
+-- column: tags "Tags"
+-- column: discontinued_on "Discontinued"
+-- format: csv, xlsx
+-- tenant: shared
 -- filename: stock
 
 SELECT p.sku,

@@ -1,0 +1,216 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/jobs/report/tabular"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// ReportPayload is version 2 of a report job's payload. Version 1 had format alone.
+type ReportPayload struct {
+	Report string      `json:"report"`
+	Params ParamValues `json:"params"`
+	Format string      `json:"format,omitempty"` // short for formats with one in it
+	report.Choice
+}
+
+// ParamValues are the values of parameters: strings, or numbers, booleans and
+// lists as JSON has them.
+type ParamValues map[string]string
+
+// UnmarshalJSON keeps numbers as they were written.
+func (p *ParamValues) UnmarshalJSON(raw []byte) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return err
+	}
+	*p = make(ParamValues, len(values))
+	for name, v := range values {
+		switch v = bytes.TrimSpace(v); v[0] {
+		case '"':
+			var s string
+			if err := json.Unmarshal(v, &s); err != nil {
+				return err
+			}
+			(*p)[name] = s
+		case '{':
+			return invalid.New("params."+name, string(v), "is an object: give a string, a number, a boolean or a list")
+		case 'n': // null: not given
+		default:
+			(*p)[name] = string(v)
+		}
+	}
+	return nil
+}
+
+// ParseReportPayload reads a payload of any version; Format is moved to Formats.
+// What is wrong with its shape is an [*invalid.Error]; whether there is such a
+// report is not looked at.
+func ParseReportPayload(raw json.RawMessage) (ReportPayload, error) {
+	var out ReportPayload
+	if err := strictJSON(raw, &out, "payload"); err != nil {
+		return out, err
+	}
+	if out.Format != "" {
+		if len(out.Formats) > 0 {
+			return out, invalid.New("format", out.Format, "is given together with formats: give one of them")
+		}
+		out.Formats, out.Format = []string{out.Format}, ""
+	}
+	return out, nil
+}
+
+// Kind renders reports.
+func (r *Reports) Kind() Kind {
+	return Kind{Name: "report", Version: 2, Decode: func(in Payload) (Task, error) {
+		p, err := ParseReportPayload(in.Body)
+		if err != nil {
+			return Task{}, err
+		}
+		a, err := r.ask(p.Report, in.Tenant, p.Params, p.Choice)
+		if err != nil {
+			return Task{}, err
+		}
+		key, err := a.def.Key(a.values, a.choice)
+		if err != nil {
+			return Task{}, err
+		}
+		return Task{
+			Key: key, Title: reportTitle(a.def, p.Params),
+			Check:  func(ctx context.Context) error { return r.check(ctx, a) },
+			Render: func(ctx context.Context, run *Run) error { return r.render(ctx, run, a) },
+		}, nil
+	}}
+}
+
+// reportTitle is the report's title with the values that tell this one from others.
+func reportTitle(def *report.Definition, given map[string]string) string {
+	title := def.Title
+	sep := ": "
+	for _, p := range def.Params {
+		if v, ok := given[p.Name]; ok && v != "" {
+			title += sep + p.Name + " " + v
+			sep = ", "
+		}
+	}
+	return title
+}
+
+// render writes all files of an attempt from one reading of the source.
+func (r *Reports) render(ctx context.Context, run *Run, a asked) error {
+	rows, err := r.open(ctx, run, a)
+	if err != nil {
+		return r.failed(a, err)
+	}
+	defer rows.Close()
+	layouts, err := a.def.Layouts(rows.Columns(), a.choice)
+	if err != nil {
+		return &permanentError{r.failed(a, err)}
+	}
+	outs, targets, err := r.create(run, a, layouts)
+	for _, out := range outs {
+		defer out.Close()
+	}
+	if err != nil {
+		return err
+	}
+	sum, err := report.Write(ctx, rows, targets, a.def.MaxRows, run.Progress)
+	if err != nil {
+		return r.failed(a, err)
+	}
+	if warnings := append(a.def.Warnings(), sum.Warnings...); len(warnings) > 0 {
+		run.Warn(warnings)
+	}
+	for _, out := range outs {
+		if err := out.Commit(sum.Rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create begins one file for each format.
+func (r *Reports) create(run *Run, a asked, layouts []*tabular.Layout) (outs []*Output, targets []report.Target, err error) {
+	for i, name := range a.choice.Formats {
+		file, err := r.conf.Formats.Get(name)
+		if err != nil {
+			return outs, nil, err
+		}
+		out, err := run.Create(a.def.Filename+"."+file.Name, file.Name, file.MediaType)
+		if err != nil {
+			return outs, nil, err
+		}
+		outs = append(outs, out)
+		targets = append(targets, report.Target{File: file, W: out, Layout: layouts[i]})
+	}
+	return outs, targets, nil
+}
+
+// reading is an open result with what must be closed behind it.
+type reading struct {
+	tabular.Rows
+	close func()
+}
+
+func (r reading) Close() { r.close() }
+
+// Count is how many rows the source says it gave, if it does.
+func (r reading) Count() (int64, bool) {
+	if c, ok := r.Rows.(interface{ Count() (int64, bool) }); ok {
+		return c.Count()
+	}
+	return 0, false
+}
+
+// open checks that the attempt's token is still the newest, and reads from there.
+func (r *Reports) open(ctx context.Context, run *Run, a asked) (reading, error) {
+	timeout := a.def.Timeout
+	if timeout == 0 {
+		timeout = time.Duration(run.job.TimeoutSeconds) * time.Second
+	}
+	if a.def.Source != "" {
+		return r.openOther(ctx, run, a)
+	}
+	view, err := run.SnapshotOf(ctx, storage.ReadOptions{Source: r.conf.Source, Zone: a.choice.Zone, Timeout: timeout})
+	if err != nil {
+		return reading{}, err
+	}
+	rows, err := view.Query(ctx, a.query.SQL, a.query.Args)
+	if err != nil {
+		view.Close()
+		return reading{}, err
+	}
+	return reading{pgRows{rows}, view.Close}, nil
+}
+
+// openOther reads from a source that is no PostgreSQL: after the check, so that
+// its data is not older than the token.
+func (r *Reports) openOther(ctx context.Context, run *Run, a asked) (reading, error) {
+	view, err := run.Snapshot(ctx)
+	if err != nil {
+		return reading{}, err
+	}
+	view.Close()
+	rows, err := r.conf.Sources[a.def.Source].Open(ctx, a.request())
+	if err != nil {
+		return reading{}, fmt.Errorf("source %s: %w", a.def.Source, err)
+	}
+	return reading{rows, func() { _ = rows.Close() }}, nil
+}
+
+// failed names the report, and the line when PostgreSQL told where.
+func (r *Reports) failed(a asked, err error) error {
+	var mistakes report.Mistakes
+	if errors.As(mistakeIn(a.def, err), &mistakes) && len(mistakes) == 1 {
+		err = fmt.Errorf("%s:%d: %w", mistakes[0].File, mistakes[0].Line, err)
+	}
+	return fmt.Errorf("report %s: %w", a.def.Name, err)
+}
