@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -319,5 +322,38 @@ func TestCheckAndPreview(t *testing.T) {
 	w.must(err)
 	if !page.More || len(page.Rows) != 2 || len(page.Columns) != 1 || page.Columns[0].Label != "Number" || *page.Rows[1][0] != "2" {
 		t.Errorf("page %+v", page)
+	}
+}
+
+// psql loads what the data preset wrote into a table of the same types, and
+// nothing is different.
+func TestPsqlLoadsTheCSV(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	const columns = "id int, note text, n numeric, f float8, b bool, d date, at timestamptz, local timestamp, raw bytea, doc jsonb, u uuid, span interval, zip varchar"
+	w.exec("CREATE TABLE public.source (" + columns + ")")
+	w.exec("CREATE TABLE public.loaded (" + columns + ")")
+	w.exec(`INSERT INTO public.source SELECT i, CASE i % 9 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN 'a,b' WHEN 3 THEN 'say "hi"' WHEN 4 THEN E'two\r\nlines' WHEN 5 THEN E'\\.'
+			WHEN 6 THEN ' padded ' WHEN 7 THEN 'NULL' ELSE '=1+1 日本 🎉' END,
+		CASE i % 5 WHEN 0 THEN 'NaN'::numeric WHEN 1 THEN 'Infinity'::numeric WHEN 2 THEN NULL ELSE i * 1.10 END, 'NaN'::float8 * (i % 2) + i / 3.0, i % 2 = 0,
+		CASE i % 3 WHEN 0 THEN 'infinity'::date WHEN 1 THEN '0044-03-15 BC' ELSE '2026-01-31' END,
+		CASE i % 4 WHEN 0 THEN '-infinity'::timestamptz WHEN 1 THEN '0044-03-15 01:02:03+00 BC' ELSE '2026-10-25 00:30:00.123456+00'::timestamptz + i * interval '1 hour' END,
+		'2026-01-31 09:30:00.5', '\x00ff', jsonb_build_object('a b', i, 'c', NULL), md5(i::text)::uuid, make_interval(months => i, secs => i / 7.0), lpad(i::text, 5, '0')
+		FROM generate_series(1, 500) i`)
+	w.runs(jobs.ReportConfig{Catalog: report.NewCatalog(folder("all", "-- zone: Europe/Berlin\nSELECT * FROM public.source ORDER BY id"))})
+	job := w.request(`{"report":"all"}`)
+	w.ends(job, storage.JobDone)
+	file := filepath.Join(t.TempDir(), "all.csv")
+	w.must(os.WriteFile(file, []byte(w.current(job)), 0o600))
+	out, err := exec.CommandContext(w.ctx, "psql", w.url, "-qXv", "ON_ERROR_STOP=1", "-c", `\copy public.loaded FROM '`+file+`' WITH (FORMAT csv, HEADER)`).CombinedOutput()
+	if err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+	var differ int
+	w.ask(&differ, `SELECT count(*) FROM ((TABLE public.source EXCEPT ALL TABLE public.loaded) UNION ALL (TABLE public.loaded EXCEPT ALL TABLE public.source)) d`)
+	var rows int
+	w.ask(&rows, "SELECT count(*) FROM public.loaded")
+	if differ != 0 || rows != 500 {
+		t.Errorf("%d rows were loaded, %d are different", rows, differ)
 	}
 }

@@ -320,7 +320,7 @@ func TestWriterFails(t *testing.T) {
 // an earlier one has failed meanwhile.
 func TestCloseFails(t *testing.T) {
 	t.Parallel()
-	for _, rows := range []int64{0, 10, 300, 580} {
+	for _, rows := range []int64{0, 10, 300, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			l := ordersLayout()
 			e, err := Format().New(&failing{0}, l, tabular.NewNotes("xlsx", l))
