@@ -31,8 +31,11 @@ func (c *cli) dispatchCmd() *cobra.Command {
 	var r reportFlags
 	report := &cobra.Command{
 		Use: "report NAME", Short: "Dispatch a report",
-		Example: "  fenceline dispatch report orders --param from=2026-01-01 --param to=2026-02-01 --format xlsx --wait -o orders.xlsx",
+		Example: "  fenceline dispatch report orders --param from=2026-01-01 --param to=2026-02-01 -o orders.xlsx",
 		Args:    exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
+			if len(r.choice.Formats) == 0 {
+				r.choice.Formats = formatOf(f.output)
+			}
 			payload, err := r.payload(args[0], cmd.Flags())
 			if err != nil {
 				return err

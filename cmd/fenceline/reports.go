@@ -42,6 +42,20 @@ func (f *reportFlags) chosen(flags *pflag.FlagSet) report.Choice {
 	return c
 }
 
+// formatOf is the format that a file's name asks for, if it does: orders.csv.gz.
+func formatOf(output string) []string {
+	formats, err := report.NewFormats()
+	if err != nil {
+		return nil
+	}
+	for _, name := range formats.Names() {
+		if strings.HasSuffix(output, "."+name) {
+			return []string{name}
+		}
+	}
+	return nil
+}
+
 // payload is that of a job of kind report.
 func (f *reportFlags) payload(name string, flags *pflag.FlagSet) (json.RawMessage, error) {
 	values, err := parseParams(f.params)

@@ -188,11 +188,14 @@ func TestEveryReportIsInOrder(t *testing.T) {
 		tested[run.report] = true
 	}
 	for _, d := range defs {
+		if d.Series != "" { // a source of invoices, see TestTheMonthIsBilled
+			continue
+		}
 		if !d.HasOrderBy() || d.Title == d.Name || d.Description == "" || !d.Shared || len(d.Columns) == 0 || !tested[d.Name] {
 			t.Errorf("%s has no ORDER BY, title, description, tenant or columns, or is not run by the tests", d.Name)
 		}
 	}
-	if len(defs) != 5 {
+	if len(defs) != 6 {
 		t.Errorf("there are %d reports", len(defs))
 	}
 }

@@ -14,7 +14,7 @@
 -- column: attributes "Attributes"
 -- column: tags "Tags"
 -- column: discontinued_on "Discontinued"
--- format: csv, xlsx
+-- format: csv
 -- tenant: shared
 -- filename: stock
 
