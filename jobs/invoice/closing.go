@@ -2,33 +2,39 @@ package invoice
 
 import (
 	"slices"
-	"strings"
+
+	"github.com/fenceline/fenceline/jobs/invoice/pdf"
 )
 
 // payment says where the money goes.
 func (l *layout) payment() {
 	p := l.doc.Payment
-	var rows [][2]string
-	for _, row := range [][2]string{
-		{l.words.iban, groupsOfFour(p.IBAN)}, {l.words.bic, p.BIC}, {l.words.paymentRef, p.Reference},
+	var rows []fact
+	for _, row := range []fact{
+		{"payment.iban", l.words.iban, groupsOfFour(p.IBAN)}, {"payment.bic", l.words.bic, p.BIC},
+		{"payment.reference", l.words.paymentRef, p.Reference},
 	} {
-		if row[1] != "" {
+		if row.value != "" {
+			row.value = l.words.isolated(row.value)
 			rows = append(rows, row)
 		}
 	}
 	if len(rows) == 0 {
 		return
 	}
-	label, value := l.faint(sizeText), l.plain(sizeText)
-	indent := 0.0
-	for _, row := range rows {
-		indent = max(indent, label.width(row[0]))
+	section := l.out.Root().Add(pdf.RoleSection)
+	heading := l.heading(section, l.words.payment)
+	labels, indent := make([]piece, len(rows)), 0.0
+	for i, row := range rows {
+		labels[i] = l.label(l.left, l.faint(sizeText), row.label)
+		indent = max(indent, labels[i].width())
 	}
-	blocks := [][]strip{l.heading(l.words.payment)}
-	for _, row := range rows {
+	blocks := [][]strip{heading}
+	for i, row := range rows {
+		of := section.Add(pdf.RoleParagraph)
 		x := l.left + indent + 14
-		blocks = append(blocks, beside(lineHeight+0.8,
-			column{{at(l.left, label, row[0])}}, paragraph(x, l.right-x, value, row[1])))
+		blocks = append(blocks, beside(l.lineHeight+0.8, column{{labels[i].as(of)}},
+			l.paragraph(row.field, x, l.right-x, l.plain(sizeText), row.value, of)))
 	}
 	readInTurn(blocks...)
 	l.keep(slices.Concat(blocks...))
@@ -36,29 +42,25 @@ func (l *layout) payment() {
 }
 
 // notes are set in lines short enough to read. The heading stays with the first
-// of them.
+// of them, and the last never stands alone.
 func (l *layout) notes() {
 	if l.doc.Notes == "" {
 		return
 	}
-	text := beside(lineHeight, paragraph(l.left, min(l.right-l.left, 400), l.plain(sizeText), l.doc.Notes))
+	section := l.out.Root().Add(pdf.RoleSection)
+	heading := l.heading(section, l.words.notes)
+	text := beside(l.lineHeight, l.paragraph("notes", l.left, min(l.right-l.left, 400), l.plain(sizeText), l.doc.Notes,
+		section.Add(pdf.RoleParagraph)))
 	first := min(len(text), 2)
-	l.keep(append(l.heading(l.words.notes), text[:first]...))
-	for _, s := range text[first:] {
-		l.keep([]strip{s})
+	l.keep(append(heading, text[:first]...))
+	last := max(len(text)-2, first)
+	for i := first; i < last; i++ {
+		l.keep(text[i : i+1])
 	}
+	l.keep(text[last:])
 }
 
-func (l *layout) heading(text string) []strip {
-	return []strip{{height: 15, baseline: 9, pieces: []piece{at(l.left, l.strong(sizeText), text)}}}
-}
-
-// groupsOfFour writes an IBAN as ISO 13616 asks for on paper.
-func groupsOfFour(s string) string {
-	var groups []string
-	for len(s) > 4 {
-		groups = append(groups, s[:4])
-		s = s[4:]
-	}
-	return strings.Join(append(groups, s), " ")
+func (l *layout) heading(of *pdf.Element, text string) []strip {
+	return []strip{{height: l.lineHeight + 3, baseline: l.lineHeight * 0.72,
+		pieces: []piece{l.label(l.left, l.accent(sizeText), text).as(of.Add(pdf.RoleHeading))}}}
 }

@@ -41,37 +41,3 @@ func minorUnits(code string) (int32, bool) {
 	}
 	return 0, false
 }
-
-// symbol is the sign of a currency in English text (CLDR, locale en), as far as
-// the built-in fonts have it, and "" when the code should be used.
-func (c Currency) symbol() string {
-	switch c.Code {
-	case "AUD":
-		return "A$"
-	case "BRL":
-		return "R$"
-	case "CAD":
-		return "CA$"
-	case "CNY":
-		return "CN¥"
-	case "EUR":
-		return "€"
-	case "GBP":
-		return "£"
-	case "HKD":
-		return "HK$"
-	case "JPY":
-		return "¥"
-	case "MXN":
-		return "MX$"
-	case "NZD":
-		return "NZ$"
-	case "TWD":
-		return "NT$"
-	case "USD":
-		return "$"
-	case "XCD":
-		return "EC$"
-	}
-	return ""
-}

@@ -3,7 +3,7 @@
 //
 //	doc, err := invoice.Parse(raw)      // every problem at once, by field path
 //	sums := doc.Totals()                // decimal, one stated rounding rule
-//	report, err := doc.WritePDF(w)      // the same bytes for the same document
+//	report, err := doc.WritePDF(w)      // the same bytes for the same document and style
 //
 // # Money
 //
@@ -23,15 +23,25 @@
 //
 // # Text
 //
-// The built-in fonts cover European Latin, Greek and Cyrillic. [Parse] refuses
-// any text that they cannot show, so no page ever has a box where a character
-// should be. Text that is too wide wraps, pages go on over further pages, and
-// nothing is cut.
+// Any script may stand in any field. Text is set by package typeset: in its
+// direction, shaped, each run in the first font that has it. The built-in fonts
+// have Latin, Greek, Cyrillic, Bengali, Devanagari, Arabic and Hebrew;
+// [LoadFonts] adds others, for Chinese, Japanese and Korean say. What is in no
+// font is printed as a box and reported by field, or refused by a strict
+// [Renderer]. [Parse] refuses what can never be printed, and overrides of
+// direction, by which an amount could be read backwards. Text that is too wide
+// wraps, pages go on over further pages, and nothing is cut.
+//
+// The words are those of the document's locale, and so are its dates, numbers
+// and currencies (Unicode CLDR); in Marathi the digits of sums are grouped as
+// those of lines are, by lakh and crore. A page in Arabic begins at the right.
 //
 // # How a page comes about
 //
-// The sections (masthead.go, table.go, sums.go, closing.go) build strips: visual
-// lines with their text already measured. flow.go puts strips on pages.
-// canvas.go writes a page's drawing operators, pdffont.go embeds what was used
-// of the fonts and pdffile.go writes the file.
+// A [Renderer] is made once, with fonts and a [Style], and writes any number of
+// documents. The sections (opening.go, table.go, sums.go, closing.go) build
+// strips: visual lines with their text already set. flow.go puts strips on pages,
+// and mirrors them for locales that are read from right to left. Package pdf
+// writes what is on the pages, embeds what was used of the fonts, and tells
+// programs that read aloud what is a title, a table and a cell.
 package invoice

@@ -43,7 +43,9 @@ type Document struct {
 	Notes     string          // may hold line breaks
 	Payment   Payment
 	Locale    string // language of the labels, a BCP 47 tag
+	Digits    string // numbering system; "" is the locale's own
 	Paper     Paper
+	Logo      []byte // a PNG or JPEG file; nil when there is none
 }
 
 // Party is who issues or receives a document.
@@ -78,7 +80,8 @@ func (d *Document) Key() string { return d.Number }
 // Title is the document's name for a person, in its own language, such as
 // "Invoice 2026-0042".
 func (d *Document) Title() string {
-	return documentLabel(labelsOrEnglish(d.Locale), d.Type) + " " + d.Number
+	l := localeOrEnglish(d.Locale)
+	return documentLabel(l, d.Type) + " " + l.isolated(d.Number)
 }
 
 // Filename is a name to show when the PDF is saved: the number with the
@@ -112,7 +115,7 @@ func isDeviceName(name string) bool {
 }
 
 // documentLabel is what the document calls itself.
-func documentLabel(l *labels, t Type) string {
+func documentLabel(l *locale, t Type) string {
 	if t == TypeCreditNote {
 		return l.creditNote
 	}

@@ -1,21 +1,44 @@
 package invoice
 
-// piece is text at its place: its left edge on the page, its style and the
-// column that it is read in.
+import (
+	"github.com/fenceline/fenceline/jobs/invoice/pdf"
+	"github.com/fenceline/fenceline/jobs/invoice/typeset"
+)
+
+// piece is a line of text at its place: its left edge on a page that is read
+// from left to right, its look, the column that it is read in and what it is
+// part of. A piece in a box keeps its place within the box when the page is
+// mirrored: so do numbers, which are read from left to right everywhere.
 type piece struct {
-	x      float64
-	st     style
-	text   string
-	column int
+	x          float64
+	st         style
+	line       typeset.Line
+	column     int
+	of         *pdf.Element
+	boxed      bool
+	boxL, boxR float64
 }
 
-// at is a piece in the first column.
-func at(x float64, st style, text string) piece { return piece{x: x, st: st, text: text} }
+func (p piece) width() float64 { return p.line.Width * p.st.size }
 
-// rule is a horizontal line within a strip, y below the strip's top.
-type rule struct {
-	x0, x1, y, thickness float64
-	ink                  ink
+// in gives a piece its box.
+func (p piece) in(left, right float64) piece {
+	p.boxed, p.boxL, p.boxR = true, left, right
+	return p
+}
+
+// style is how a piece of text looks.
+type style struct {
+	bold bool
+	size float64 // points
+	ink  pdf.Ink
+}
+
+// rect is a filled rectangle within a strip, y below the strip's top. What is
+// thin is a line.
+type rect struct {
+	x0, x1, y, height float64
+	ink               pdf.Ink
 }
 
 // strip is one visual line across the page: the smallest thing that is put on a
@@ -24,20 +47,32 @@ type strip struct {
 	height   float64
 	baseline float64 // below the strip's top
 	pieces   []piece
-	rules    []rule
+	rects    []rect // under the text
+	picture  *picture
+}
+
+// picture is an image whose top left corner is at the strip's top.
+type picture struct {
+	x, y, width, height float64
+	image               *pdf.Image
+	of                  *pdf.Element
 }
 
 // flow puts strips on pages, one below the other, and begins a new page when
 // one is full. Nothing that is put is ever left out.
 type flow struct {
-	paper  struct{ width, height float64 }
-	top    float64 // where the first strip of a page goes
-	bottom float64 // below this is the footer
-	pages  []*page
-	y      float64
-	blank  bool     // nothing stands on the page yet but its head
-	head   []strip  // what every new page begins with: the header of a running table
-	placed []placed // on the last page, not drawn yet
+	out      *pdf.Document
+	width    float64
+	height   float64
+	mirrored bool
+	top      float64 // where the first strip of a page goes
+	bottom   float64 // below this is the footer
+	pages    []*pdf.Page
+	y        float64
+	blank    bool     // nothing stands on the page yet but its head
+	head     []strip  // what every new page begins with: the header of a running table
+	placed   []placed // on the last page, not drawn yet
+	fresh    func(*pdf.Page)
 }
 
 // placed is a strip and where its top is.
@@ -48,8 +83,11 @@ type placed struct {
 
 func (f *flow) newPage() {
 	f.draw()
-	f.pages = append(f.pages, &page{height: f.paper.height})
+	f.pages = append(f.pages, f.out.NewPage())
 	f.y = f.top
+	if f.fresh != nil {
+		f.fresh(f.pages[len(f.pages)-1])
+	}
 	f.place(f.head)
 	f.draw()
 	f.blank = true
@@ -83,23 +121,50 @@ func (f *flow) keep(strips []strip) {
 }
 
 // table puts rows below a head that is repeated on every page they reach. The
-// head never stands alone at the foot of a page.
-func (f *flow) table(head []strip, rows [][]strip) {
+// head never stands alone at the foot of a page, and the last row never leaves
+// what follows the table alone on a page: after needs that much space below it.
+func (f *flow) table(head []strip, rows [][]strip, after float64) {
 	if len(rows) == 0 {
 		return
+	}
+	need := func(i int) float64 {
+		height := total(rows[i])
+		if i == len(rows)-1 && height+after <= f.room() {
+			height += after
+		}
+		return height
 	}
 	first := total(rows[0])
 	if first > f.room()-total(head) { // it is broken anyway
 		first = rows[0][0].height
+	} else if first = need(0); first > f.room()-total(head) {
+		first = total(rows[0])
 	}
 	f.reserve(total(head) + first)
 	f.place(head)
 	f.draw()
-	f.head = head
-	for _, row := range rows {
+	f.head = decoration(head)
+	for i, row := range rows {
+		if height := need(i); height <= f.room() {
+			f.reserve(height)
+		}
 		f.keep(row)
 	}
 	f.head = nil
+}
+
+// decoration is strips that are not read again.
+func decoration(strips []strip) []strip {
+	out := make([]strip, len(strips))
+	for i, s := range strips {
+		out[i] = s
+		out[i].pieces = make([]piece, len(s.pieces))
+		for n, p := range s.pieces {
+			p.of = nil
+			out[i].pieces[n] = p
+		}
+	}
+	return out
 }
 
 // room is what an empty page can hold below its head.
@@ -114,28 +179,60 @@ func (f *flow) place(strips []strip) {
 	}
 }
 
-// draw writes what was placed, one column after the other: text is copied and
-// read aloud in the order in which it is drawn, and a name that goes on over
-// two lines should not have the column beside it in between.
+// draw writes what was placed: fills first, then text, one column after the
+// other. Text is copied in the order in which it is drawn, and a name that goes
+// on over two lines should not have the column beside it in between.
 func (f *flow) draw() {
+	if len(f.placed) == 0 {
+		return
+	}
+	p := f.pages[len(f.pages)-1]
 	columns := 1
-	for column := 0; column < columns; column++ {
+	for _, s := range f.placed {
+		for _, r := range s.rects {
+			f.rect(p, r, s.y)
+		}
+		for _, t := range s.pieces {
+			columns = max(columns, t.column+1)
+		}
+		if pic := s.picture; pic != nil {
+			p.Picture(f.mirror(pic.x, pic.width), s.y+pic.y, pic.width, pic.height, pic.image, pic.of)
+		}
+	}
+	for column := range columns {
 		for _, s := range f.placed {
-			p := f.pages[len(f.pages)-1]
 			for _, t := range s.pieces {
-				columns = max(columns, t.column+1)
 				if t.column == column {
-					p.text(t.x, s.y+s.baseline, t.st, t.text)
+					f.text(p, t, s.y+s.baseline)
 				}
 			}
 		}
 	}
-	for _, s := range f.placed {
-		for _, r := range s.rules {
-			f.pages[len(f.pages)-1].rule(r.x0, r.x1, s.y+r.y, r.thickness, r.ink)
-		}
-	}
 	f.placed = f.placed[:0]
+}
+
+func (f *flow) rect(p *pdf.Page, r rect, y float64) {
+	p.Rect(f.mirror(r.x0, r.x1-r.x0), y+r.y, r.x1-r.x0, r.height, r.ink)
+}
+
+func (f *flow) text(p *pdf.Page, t piece, y float64) {
+	p.Text(f.at(t), y, t.st.size, t.st.ink, t.line, t.of)
+}
+
+// at is the left edge of a piece on the page as it is read.
+func (f *flow) at(t piece) float64 {
+	if t.boxed && f.mirrored {
+		return t.x + f.width - t.boxL - t.boxR
+	}
+	return f.mirror(t.x, t.width())
+}
+
+// mirror is the left edge of what is that wide, on the page as it is read.
+func (f *flow) mirror(x, width float64) float64 {
+	if f.mirrored {
+		return f.width - x - width
+	}
+	return x
 }
 
 func total(strips []strip) float64 {
@@ -149,39 +246,25 @@ func total(strips []strip) float64 {
 // column is text lines of one column, to be set beside others.
 type column [][]piece
 
-// beside sets columns next to each other, one strip per line.
+// beside sets columns next to each other, one strip per line; a line with larger
+// text is higher than height.
 func beside(height float64, columns ...column) []strip {
 	var out []strip
 	for number, c := range columns {
 		for i, pieces := range c {
 			if i == len(out) {
-				out = append(out, strip{height: height, baseline: height * 0.76})
+				out = append(out, strip{height: height, baseline: height * 0.72})
 			}
 			for _, p := range pieces {
 				p.column = number
+				if h := 1.4 * p.st.size; h > out[i].height {
+					out[i].height, out[i].baseline = h, h*0.72
+				}
 				out[i].pieces = append(out[i].pieces, p)
 			}
 		}
 	}
 	return out
-}
-
-// paragraph wraps text into a column from x.
-func paragraph(x, width float64, st style, text string) column {
-	var c column
-	for _, line := range wrap(st, text, width) {
-		c = append(c, []piece{at(x, st, line)})
-	}
-	return c
-}
-
-// flushRight wraps text into a column that ends at right.
-func flushRight(right, width float64, st style, text string) column {
-	c := paragraph(0, width, st, text)
-	for _, line := range c {
-		line[0].x = right - st.width(line[0].text)
-	}
-	return c
 }
 
 // readInTurn makes blocks that are put on the page together read one after the

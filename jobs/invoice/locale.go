@@ -1,6 +1,7 @@
 package invoice
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -8,122 +9,234 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// labels are the words and the number signs of one language.
-type labels struct {
-	invoice, creditNote                       string
-	from, to                                  string
-	number, issued, due, currency, credits    string
-	taxID                                     string
-	description, quantity, price              string
-	discount, tax, amount                     string
-	taxRate, taxBase, taxAmount               string
-	net, taxTotal, gross, prepaid             string
-	amountDue, amountCredited                 string
-	amountDueBy                               string // %s is the date
-	payment, iban, bic, paymentRef            string
-	notes                                     string
-	pageOf                                    string // %[1]d of %[2]d
-	zero, exempt, reverse, intra, export, out string
-	months                                    [12]string
-	decimalSign, groupSign                    string
+// locale is how one language writes an invoice. What is not a word is from the
+// Unicode CLDR 46: number symbols, grouping, patterns of dates and currencies,
+// names of months.
+type locale struct {
+	labels
+	tag         string
+	rightToLeft bool
+	digits      string // default numbering system
+	indian      bool   // groups of two digits above the thousand: 12,34,567
+	sparse      bool   // no sign in numbers of four digits (minimumGroupingDigits 2)
+	decimalSign string
+	groupSign   string
+	percentSign string
+	months      [12]string
+	date        string // {d}, {m} the name of the month, {y}
+	moneyFirst  bool   // the currency stands before the number
+	moneyGap    string // between the number and a currency's sign
+	symbol      func(code string) string
+	leading     float64 // distance of lines, as a multiple of the font size
 }
 
-// locales are the languages that labelsFor knows.
-const locales = "en"
+// localeList is what a document may name; it is for messages.
+func localeList() []string {
+	return []string{"en", "en-GB", "en-IN", "en-US", "de", "fr", "es", "bn", "hi", "mr", "ar"}
+}
 
-// labelsFor gives the labels of a locale. A new language is a new case here and
-// in locales.
-func labelsFor(locale string) (*labels, bool) {
-	if locale == "en" {
-		return english(), true
+// localeFor gives a locale. A new language is a new case here, its words, and
+// its tag in localeList.
+func localeFor(tag string) (*locale, bool) {
+	switch tag {
+	case "en", "en-US":
+		return english(tag), true
+	case "en-GB", "en-IN":
+		l := english(tag)
+		l.date = "{d} {m} {y}"
+		l.indian = tag == "en-IN"
+		return l, true
+	case "de":
+		return german(), true
+	case "fr":
+		return french(), true
+	case "es":
+		return spanish(), true
+	case "bn":
+		return bengali(), true
+	case "hi":
+		return hindi(), true
+	case "mr":
+		return marathi(), true
+	case "ar":
+		return arabic(), true
 	}
 	return nil, false
 }
 
-func labelsOrEnglish(locale string) *labels {
-	if l, ok := labelsFor(locale); ok {
+func localeOrEnglish(tag string) *locale {
+	if l, ok := localeFor(tag); ok {
 		return l
 	}
-	return english()
+	return english("en")
 }
 
-func english() *labels {
-	return &labels{
-		invoice: "Invoice", creditNote: "Credit note",
-		from: "From", to: "Bill to",
-		number: "Number", issued: "Issue date", due: "Due date", currency: "Currency", credits: "Credits invoice",
-		taxID:       "Tax ID",
-		description: "Description", quantity: "Quantity", price: "Unit price",
-		discount: "Discount", tax: "Tax", amount: "Amount",
-		taxRate: "Tax rate", taxBase: "Net", taxAmount: "Tax",
-		net: "Net total", taxTotal: "Tax", gross: "Total", prepaid: "Prepaid",
-		amountDue: "Amount due", amountCredited: "Amount credited",
-		amountDueBy: "Amount due by %s",
-		payment:     "Payment", iban: "IBAN", bic: "BIC", paymentRef: "Reference",
-		notes:  "Notes",
-		pageOf: "Page %[1]d of %[2]d",
-		zero:   "zero rated", exempt: "exempt", reverse: "reverse charge", intra: "intra-community supply",
-		export: "export", out: "not subject to tax",
-		months: [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September",
-			"October", "November", "December"},
-		decimalSign: ".", groupSign: ",",
+// locale is the document's, with the digits that it asks for.
+func (d *Document) locale() *locale {
+	l := localeOrEnglish(d.Locale)
+	if d.Digits == "" || d.Digits == l.digits {
+		return l
 	}
+	if l.digits == DigitsArabic { // its signs go with its digits
+		l.decimalSign, l.groupSign = ".", ","
+	}
+	l.digits = d.Digits
+	if l.digits == DigitsArabic {
+		l.decimalSign, l.groupSign = "٫", "٬"
+	}
+	return l
 }
 
-// date writes the month as a word, so that no one reads the day for the month.
-func (l *labels) date(t time.Time) string {
-	return strconv.Itoa(t.Day()) + " " + l.months[t.Month()-1] + " " + strconv.Itoa(t.Year())
+// The numbering systems of a document, as CLDR names them.
+const (
+	DigitsLatin      = "latn" // 0 1 2
+	DigitsBengali    = "beng" // ০ ১ ২
+	DigitsDevanagari = "deva" // ० १ २
+	DigitsArabic     = "arab" // ٠ ١ ٢
+)
+
+// zero is the first of the locale's digits.
+func (l *locale) zero() rune {
+	switch l.digits {
+	case DigitsBengali:
+		return '০'
+	case DigitsDevanagari:
+		return '०'
+	case DigitsArabic:
+		return '٠'
+	}
+	return '0'
 }
 
-// fixed writes d with exactly places decimals and groups of three digits.
-func (l *labels) fixed(d decimal.Decimal, places int32) string {
-	text := d.Abs().StringFixed(places)
-	whole, fraction, _ := strings.Cut(text, ".")
-	var b strings.Builder
+// native writes the digits of s in the locale's own.
+func (l *locale) native(s string) string {
+	zero := l.zero()
+	if zero == '0' {
+		return s
+	}
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' {
+			return zero + c - '0'
+		}
+		return c
+	}, s)
+}
+
+// isolated keeps a name or number in one piece among words that are read from
+// right to left, where 2026-0042 would become 0042-2026 (UAX 9, rule W2).
+func (l *locale) isolated(s string) string {
+	if l.rightToLeft {
+		return "\u2068" + s + "\u2069"
+	}
+	return s
+}
+
+func (l *locale) count(n int) string { return l.native(strconv.Itoa(n)) }
+
+func (l *locale) page(number, of int) string {
+	return fmt.Sprintf(l.pageOf, l.count(number), l.count(of))
+}
+
+// day writes the month as a word, so that no one reads the day for the month.
+func (l *locale) day(t time.Time) string {
+	return strings.NewReplacer("{d}", l.count(t.Day()), "{m}", l.months[t.Month()-1], "{y}", l.count(t.Year())).Replace(l.date)
+}
+
+// number is a number as it is printed, and the part of it that stands before
+// the decimal sign, for setting numbers point below point.
+type number struct{ text, whole string }
+
+// fixed writes d with exactly places decimals.
+func (l *locale) fixed(d decimal.Decimal, places int32) number {
+	whole, fraction, _ := strings.Cut(d.Abs().StringFixed(places), ".")
+	n := number{whole: l.native(l.grouped(whole))}
+	if fraction != "" {
+		fraction = l.decimalSign + l.native(fraction)
+	}
+	n.text = n.whole + fraction
 	if d.Round(places).IsNegative() {
-		b.WriteByte('-')
+		n.text = l.minus() + n.text
+		if l.digits != DigitsArabic { // there it is seen after the number
+			n.whole = l.minus() + n.whole
+		}
 	}
-	for i, digit := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
+	return n
+}
+
+// minus keeps its place before the digits in text from right to left by an
+// invisible mark, as CLDR has it.
+func (l *locale) minus() string {
+	switch {
+	case l.digits == DigitsArabic:
+		return "\u061c-"
+	case l.rightToLeft:
+		return "\u200e-"
+	}
+	return "-"
+}
+
+// grouped puts the group sign between the digits of a whole number.
+func (l *locale) grouped(digits string) string {
+	if l.sparse && len(digits) < 5 {
+		return digits
+	}
+	var b strings.Builder
+	for i, c := range digits {
+		left := len(digits) - i
+		if i > 0 && (left == 3 || left > 3 && (l.indian && left%2 == 1 || !l.indian && left%3 == 0)) {
 			b.WriteString(l.groupSign)
 		}
-		b.WriteRune(digit)
-	}
-	if fraction != "" {
-		b.WriteString(l.decimalSign)
-		b.WriteString(fraction)
+		b.WriteRune(c)
 	}
 	return b.String()
 }
 
 // exact writes all decimals of d that are not trailing zeros, at least places.
-func (l *labels) exact(d decimal.Decimal, places int32) string {
+func (l *locale) exact(d decimal.Decimal, places int32) number {
 	_, fraction, _ := strings.Cut(d.String(), ".") // String drops trailing zeros
 	return l.fixed(d, max(places, int32(len(fraction))))
 }
 
 // money writes an amount with the currency's sign or, where that is not known
-// in every language or font, its code.
-func (l *labels) money(d decimal.Decimal, c Currency) string {
-	sign := c.symbol()
+// in every language, its code.
+func (l *locale) money(d decimal.Decimal, c Currency) string {
+	sign, gap := l.symbol(c.Code), l.moneyGap
 	if sign == "" {
-		sign = c.Code + " "
+		sign, gap = c.Code, "\u00a0"
 	}
-	text := l.fixed(d, c.Minor)
-	if rest, negative := strings.CutPrefix(text, "-"); negative {
-		return "-" + sign + rest
+	text := l.fixed(d.Abs(), c.Minor).text
+	minus := ""
+	if d.Round(c.Minor).IsNegative() {
+		minus = l.minus()
 	}
-	return sign + text
+	switch {
+	case l.moneyFirst:
+		return minus + sign + gap + text
+	case l.rightToLeft:
+		return "\u200f" + minus + text + gap + sign
+	}
+	return minus + text + gap + sign
 }
 
-func (l *labels) percent(d decimal.Decimal) string { return l.exact(d, 0) + "%" }
+func (l *locale) percent(d decimal.Decimal) number {
+	n := l.exact(d, 0)
+	switch {
+	case l.digits == DigitsArabic:
+		n.text += "٪\u061c"
+	case l.rightToLeft:
+		n.text += "\u200e%\u200e"
+	default:
+		n.text += l.percentSign
+	}
+	return n
+}
 
 // taxName is the rate and, where the rate alone does not say it, why.
-func (l *labels) taxName(c Category, rate decimal.Decimal) string {
+func (l *locale) taxName(c Category, rate decimal.Decimal) string {
 	why := ""
 	switch c {
 	case CategoryZero:
-		why = l.zero
+		why = l.zeroRated
 	case CategoryExempt:
 		why = l.exempt
 	case CategoryReverseCharge:
@@ -139,5 +252,5 @@ func (l *labels) taxName(c Category, rate decimal.Decimal) string {
 	case CategoryCeuta:
 		why = "IPSI"
 	}
-	return strings.TrimSpace(l.percent(rate) + " " + why)
+	return strings.TrimSpace(l.percent(rate).text + " " + why)
 }

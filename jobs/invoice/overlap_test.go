@@ -3,6 +3,10 @@ package invoice
 import (
 	"encoding/xml"
 	"testing"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/fenceline/fenceline/jobs/invoice/typeset"
 )
 
 // word is a word on a page with its box, in points from the top left.
@@ -35,18 +39,21 @@ func boxes(tb testing.TB, path string) []bboxPage {
 // margins.
 func TestNoWordsOverlap(t *testing.T) {
 	t.Parallel()
-	for name, raw := range shapes(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path, report := write(t, parse(t, raw))
-			list := boxes(t, path)
-			if len(list) != report.Pages {
-				t.Fatalf("%d pages of words, want %d", len(list), report.Pages)
-			}
-			for i, p := range list {
-				checkPage(t, i+1, p)
-			}
-		})
+	for _, layout := range []string{LayoutClassic, LayoutModern} {
+		r := renderer(t, Options{Style: Style{Layout: layout}})
+		for name, raw := range shapes(t) {
+			t.Run(name+" "+layout, func(t *testing.T) {
+				t.Parallel()
+				path, report := writeWith(t, r, parse(t, raw))
+				list := boxes(t, path)
+				if len(list) != report.Pages {
+					t.Fatalf("%d pages of words, want %d", len(list), report.Pages)
+				}
+				for i, p := range list {
+					checkPage(t, i+1, p)
+				}
+			})
+		}
 	}
 }
 
@@ -82,25 +89,27 @@ func TestPaperSizes(t *testing.T) {
 // decimals the numbers have.
 func TestNumbersStandPointBelowPoint(t *testing.T) {
 	t.Parallel()
-	fonts, err := builtinTypefaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	st := style{font: newDocFont(fonts.regular, "F1"), size: 9}
-	c := newNumberColumn("Price", ",", st)
-	c.right = 200
-	numbers := []string{"389.00", "14.2875", "-1,234.5", "7", "9%", "0% AE"}
-	for _, n := range numbers {
-		c.measure(st, n)
-	}
-	for _, n := range numbers {
-		whole, _ := splitNumber(n, ",")
-		p := c.piece(st, n)
-		if point := p.x + st.width(whole); point < 200-c.rest-0.01 || point > 200-c.rest+0.01 {
-			t.Errorf("the point of %q is at %.2f, want %.2f", n, point, 200-c.rest)
+	for _, tag := range []string{"en", "ar"} {
+		l := newLayout(&Document{Locale: tag}, Style{}, nil, &worker{setter: typeset.NewSetter(builtin(t))})
+		st := l.plain(9)
+		c := l.newNumberColumn("Price", st)
+		c.right = 200
+		numbers := []number{}
+		for _, d := range []string{"389", "14.2875", "-1234.5", "7", "0"} {
+			numbers = append(numbers, l.words.exact(decimal.RequireFromString(d), 0))
 		}
-		if p.x < c.left()-0.01 || p.x+st.width(n) > 200.01 {
-			t.Errorf("%q leaves its column", n)
+		numbers = append(numbers, l.words.percent(decimal.New(9, 0)))
+		for _, n := range numbers {
+			c.measure(l, st, n)
+		}
+		for _, n := range numbers {
+			p := c.piece(l, st, n, nil)
+			if point := p.x + l.label(0, st, n.whole).width(); point < 200-c.rest-0.01 || point > 200-c.rest+0.01 {
+				t.Errorf("%s: the point of %q is at %.2f, want %.2f", tag, n.text, point, 200-c.rest)
+			}
+			if p.x < c.left()-0.01 || p.x+p.width() > 200.01 {
+				t.Errorf("%s: %q leaves its column", tag, n.text)
+			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package invoice
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/shopspring/decimal"
 )
@@ -37,11 +36,7 @@ type claims struct {
 // Text comes out in Unicode normal form C. Parse may be called by several
 // goroutines at once and keeps nothing of raw.
 func Parse(raw []byte) (*Document, error) {
-	fonts, err := builtinTypefaces()
-	if err != nil {
-		return nil, fmt.Errorf("load the built-in fonts: %w", err)
-	}
-	r, err := newReader(raw, fonts)
+	r, err := newReader(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +71,14 @@ func (r *reader) documentFields(d *Document, sums *claims) []field {
 		{"totals", false, func(p string, t json.Token) { r.object(p, t, r.claimFields(sums)) }},
 		{"payment", false, func(p string, t json.Token) { r.object(p, t, r.paymentFields(&d.Payment)) }},
 		{"notes", false, func(p string, t json.Token) { d.Notes = r.prose(p, t, maxNotes, maxNoteLines) }},
-		{"locale", false, func(p string, t json.Token) { d.Locale = r.choice(p, t, locales) }},
+		{"locale", false, func(p string, t json.Token) { d.Locale = r.choice(p, t, localeList()...) }},
+		{"digits", false, func(p string, t json.Token) {
+			d.Digits = r.choice(p, t, DigitsLatin, DigitsBengali, DigitsDevanagari, DigitsArabic)
+		}},
 		{"paper", false, func(p string, t json.Token) {
 			d.Paper = Paper(r.choice(p, t, string(PaperA4), string(PaperLetter)))
 		}},
+		{"logo", false, func(p string, t json.Token) { d.Logo, _ = r.picture(p, t) }},
 	}
 }
 

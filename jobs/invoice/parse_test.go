@@ -130,7 +130,8 @@ func TestParseRefusesOneField(t *testing.T) {
 		{"invoice with a reference", object{"reference": "A-0"}, "reference", []string{"credit notes only"}},
 		{"credit note with a minus", object{"type": "credit_note", "reference": "A-0", "lines": []any{line("x", "-1", "100", "19")}},
 			"lines", []string{"-119.00", "credit note are positive"}},
-		{"locale", object{"locale": "tlh"}, "locale", []string{`"tlh" is not known; it can be en`}},
+		{"locale", object{"locale": "tlh"}, "locale", []string{`"tlh" is not known; it can be en, en-GB`}},
+		{"digits", object{"digits": "roman"}, "digits", []string{`"roman" is not known; it can be latn, beng, deva, arab`}},
 		{"paper", object{"paper": "a4"}, "paper", []string{"A4, Letter"}},
 		{"prepaid with too many decimals", object{"prepaid": "1.005"}, "prepaid", []string{"more decimals than the 2 of EUR"}},
 		{"prepaid negative", object{"prepaid": "-1"}, "prepaid", []string{"must not be negative"}},
@@ -183,7 +184,7 @@ func TestParseRefusesWhatIsNoDocument(t *testing.T) {
 func TestParseTellsAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	list := problems(t, simple(t, object{
-		"currency": "XYZ", "paper": "A3", "customer": object{"name": "\u05d0"}, "due_date": "1999-01-01",
+		"currency": "XYZ", "paper": "A3", "customer": object{"name": "\u202e"}, "due_date": "1999-01-01",
 		"lines": []any{line("ok", "1", "1", "19"), line("x", "a", "1", "19"), object{"tax_rate": "-1"}},
 	}))
 	var fields []string

@@ -24,7 +24,6 @@ const (
 // value, so that reading can go on.
 type reader struct {
 	dec      *json.Decoder
-	fonts    *typefaces
 	problems invalid.Error
 	unlisted int
 	broken   error
@@ -32,7 +31,7 @@ type reader struct {
 
 // newReader refuses what is too large or not JSON at all, so that the tokens
 // that follow can be trusted to be well formed.
-func newReader(raw []byte, fonts *typefaces) (*reader, error) {
+func newReader(raw []byte) (*reader, error) {
 	if len(raw) > maxBytes {
 		return nil, invalid.New(rootField, "", "is %d bytes long; at most %d (1 MiB) are taken", len(raw), maxBytes)
 	}
@@ -45,7 +44,7 @@ func newReader(raw []byte, fonts *typefaces) (*reader, error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	return &reader{dec: dec, fonts: fonts}, nil
+	return &reader{dec: dec}, nil
 }
 
 func notJSON(raw []byte, err error) error {

@@ -1,8 +1,9 @@
 package invoice
 
 import (
-	"strconv"
-	"strings"
+	"slices"
+
+	"github.com/fenceline/fenceline/jobs/invoice/pdf"
 )
 
 const (
@@ -10,19 +11,21 @@ const (
 	minDescription = 140.0
 	maxUnitWidth   = 48.0
 	rowPadding     = 4.2
+	cellInset      = 7.0 // of tables with filled heads
 )
 
 // tableSizes are the text sizes that a table with numbers is tried in, until
 // what is not a number has room enough too.
 func tableSizes() []float64 { return []float64{sizeText, 8, 7, 6} }
 
-// lineText is one line of the document as it is printed.
+// lineText is one line of the document as it is printed. A number without text
+// is not printed.
 type lineText struct {
-	position, description, quantity, unit, price, discount, tax, amount string
+	position, quantity, price, discount, tax, amount number
 }
 
-// lines is the table of what is charged.
-func (l *layout) lines() {
+// charges is the table of what is charged, with the sums below it.
+func (l *layout) charges() {
 	texts := l.lineTexts()
 	var t lineTable
 	for _, size := range tableSizes() {
@@ -30,31 +33,40 @@ func (l *layout) lines() {
 			break
 		}
 	}
+	table := l.out.Root().Add(pdf.RoleTable)
+	head := []strip{t.head(table.Add(pdf.RoleRow))}
 	rows := make([][]strip, len(texts))
-	for i, text := range texts {
-		rows[i] = t.row(text)
+	for i := range texts {
+		rows[i] = t.row(i, table.Add(pdf.RoleRow))
 	}
-	l.table([]strip{t.head()}, rows)
+	sums := l.totals()
+	l.table(head, rows, 14+sums.height())
 	l.gap(14)
+	sums.put()
+	l.gap(sectionGap)
 }
 
 func (l *layout) lineTexts() []lineText {
 	out := make([]lineText, len(l.doc.Lines))
 	for i, line := range l.doc.Lines {
-		t := lineText{
-			position:    strconv.Itoa(i + 1),
-			description: line.Description,
-			quantity:    l.words.exact(line.Quantity, 0),
-			unit:        line.Unit,
-			price:       l.words.exact(line.UnitPrice, l.doc.Currency.Minor),
-			tax:         l.words.percent(line.TaxRate),
-			amount:      l.words.fixed(l.sums.Lines[i], l.doc.Currency.Minor),
+		t := lineText{amount: l.words.fixed(l.sums.Lines[i], l.doc.Currency.Minor)}
+		if l.look.shows(ColumnPosition) {
+			t.position = number{text: l.words.count(i + 1)}
 		}
-		if !line.DiscountPercent.IsZero() {
+		if l.look.shows(ColumnQuantity) {
+			t.quantity = l.words.exact(line.Quantity, 0)
+		}
+		if l.look.shows(ColumnPrice) {
+			t.price = l.words.exact(line.UnitPrice, l.doc.Currency.Minor)
+		}
+		if l.look.shows(ColumnDiscount) && !line.DiscountPercent.IsZero() {
 			t.discount = l.words.percent(line.DiscountPercent)
 		}
-		if line.TaxCategory != CategoryStandard {
-			t.tax += " " + string(line.TaxCategory)
+		if l.look.shows(ColumnTax) {
+			t.tax = l.words.percent(line.TaxRate)
+			if line.TaxCategory != CategoryStandard {
+				t.tax.text += " " + string(line.TaxCategory)
+			}
 		}
 		out[i] = t
 	}
@@ -64,91 +76,98 @@ func (l *layout) lineTexts() []lineText {
 // numberColumn is a column whose numbers stand with their points one below the
 // other.
 type numberColumn struct {
-	title  string
-	group  string  // the sign between groups of digits
-	right  float64 // right edge
-	whole  float64 // widest part before the point
-	rest   float64 // widest part from the point on
-	header float64 // width of the title
+	title string
+	head  piece   // the title, set
+	right float64 // right edge
+	whole float64 // widest part before the point
+	rest  float64 // widest part from the point on
+	used  bool
 }
 
-func newNumberColumn(title, group string, heading style) numberColumn {
-	return numberColumn{title: title, group: group, header: heading.width(title)}
+func (l *layout) newNumberColumn(title string, heading style) numberColumn {
+	return numberColumn{title: title, head: l.label(0, heading, title)}
 }
 
-func (c *numberColumn) width() float64 { return max(c.whole+c.rest, c.header) }
-func (c *numberColumn) left() float64  { return c.right - c.width() }
+func (c *numberColumn) width() float64 {
+	if !c.used {
+		return 0
+	}
+	return max(c.whole+c.rest, c.head.width())
+}
+
+func (c *numberColumn) left() float64 { return c.right - c.width() }
 
 // measure makes room for one number.
-func (c *numberColumn) measure(st style, text string) {
-	whole, rest := splitNumber(text, c.group)
-	c.whole, c.rest = max(c.whole, st.width(whole)), max(c.rest, st.width(rest))
-}
-
-func (c *numberColumn) piece(st style, text string) piece {
-	whole, _ := splitNumber(text, c.group)
-	return at(c.right-c.rest-st.width(whole), st, text)
-}
-
-func (c *numberColumn) heading(st style) piece { return at(c.right-c.header, st, c.title) }
-
-// splitNumber takes the digits before the point, with their groups and sign,
-// from all that follows.
-func splitNumber(s, group string) (whole, rest string) {
-	end := strings.IndexFunc(s, func(r rune) bool {
-		return r != '-' && (r < '0' || r > '9') && string(r) != group
-	})
-	if end < 0 {
-		return s, ""
+func (c *numberColumn) measure(l *layout, st style, n number) {
+	if n.text == "" {
+		return
 	}
-	return s[:end], s[end:]
+	whole := l.label(0, st, n.whole).width()
+	rest := l.label(0, st, n.text).width() - whole
+	c.used, c.whole, c.rest = true, max(c.whole, whole), max(c.rest, rest)
+}
+
+func (c *numberColumn) piece(l *layout, st style, n number, of *pdf.Element) piece {
+	whole := l.label(0, st, n.whole).width()
+	p := l.label(c.right-c.rest-whole, st, n.text).as(of)
+	return p.in(c.left(), c.right)
+}
+
+func (c *numberColumn) heading(of *pdf.Element) piece {
+	return c.head.flushed(c.right).in(c.left(), c.right).as(of)
 }
 
 // lineTable is where the columns of the table stand at one text size.
 type lineTable struct {
-	l                *layout
-	size             float64
-	text, faint      style
-	quantity, price  numberColumn
-	discount, tax    numberColumn
-	amount           numberColumn
-	x                float64 // left edge of the descriptions
-	descriptionWidth float64
-	unitX, unitWidth float64
+	l                  *layout
+	texts              []lineText
+	size               float64
+	text, faint, title style
+	quantity, price    numberColumn
+	discount, tax      numberColumn
+	amount             numberColumn
+	left, right        float64 // of what is written
+	x                  float64 // left edge of the descriptions
+	descriptionWidth   float64
+	unitX, unitWidth   float64
 }
 
 // fitTable measures every number and gives the descriptions what is left.
 func (l *layout) fitTable(texts []lineText, size float64) lineTable {
-	t := lineTable{l: l, size: size, text: l.plain(size), faint: l.faint(size)}
-	head := l.faint(size - 1)
-	column := func(title string) numberColumn { return newNumberColumn(title, l.words.groupSign, head) }
-	t.quantity, t.price = column(l.words.quantity), column(l.words.price)
-	t.tax, t.amount = column(l.words.tax), column(l.words.amount)
+	t := lineTable{l: l, texts: texts, size: size, text: l.plain(size), faint: l.faint(size), title: l.faint(size - 1),
+		left: l.left, right: l.right}
+	if l.look.Layout == LayoutModern {
+		t.title = style{true, size - 1, l.look.onAccent()}
+		t.left, t.right = l.left+cellInset, l.right-cellInset
+	}
+	w := l.words
+	t.quantity, t.price = l.newNumberColumn(w.quantity, t.title), l.newNumberColumn(w.price, t.title)
+	t.discount, t.tax = l.newNumberColumn(w.discount, t.title), l.newNumberColumn(w.tax, t.title)
+	t.amount = l.newNumberColumn(w.amount, t.title)
 	positions := 0.0
-	for _, text := range texts {
-		positions = max(positions, t.faint.width(text.position))
-		t.quantity.measure(t.text, text.quantity)
-		t.price.measure(t.text, text.price)
-		t.tax.measure(t.text, text.tax)
-		t.amount.measure(t.text, text.amount)
-		t.unitWidth = min(max(t.unitWidth, t.faint.width(text.unit)), maxUnitWidth)
-		if text.discount != "" {
-			if t.discount.title == "" {
-				t.discount = column(l.words.discount)
-			}
-			t.discount.measure(t.text, text.discount)
+	for i, text := range texts {
+		positions = max(positions, l.label(0, t.faint, text.position.text).width())
+		t.quantity.measure(l, t.text, text.quantity)
+		t.price.measure(l, t.text, text.price)
+		t.discount.measure(l, t.text, text.discount)
+		t.tax.measure(l, t.text, text.tax)
+		t.amount.measure(l, t.text, text.amount)
+		if unit := l.doc.Lines[i].Unit; unit != "" && text.quantity.text != "" {
+			t.unitWidth = min(max(t.unitWidth, l.set(unitField(i), 0, t.faint, unit).width()), maxUnitWidth)
 		}
 	}
 	t.place(positions)
 	return t
 }
 
+func unitField(i int) string { return index("lines", i) + ".unit" }
+
 // place sets the columns from the right edge leftwards.
 func (t *lineTable) place(positions float64) {
-	right := t.l.right
+	right := t.right
 	for _, c := range []*numberColumn{&t.amount, &t.tax, &t.discount, &t.price} {
 		c.right = right
-		if c.width() > 0 { // without discounts there is no such column
+		if c.used {
 			right = c.left() - columnGap
 		}
 	}
@@ -158,45 +177,79 @@ func (t *lineTable) place(positions float64) {
 		right = t.unitX - 4
 	}
 	t.quantity.right = right
-	t.x = t.l.left + positions + 9
+	if t.x = t.left; positions > 0 {
+		t.x += positions + 9
+	}
 	t.descriptionWidth = t.quantity.left() - columnGap - t.x
 }
 
-func (t *lineTable) head() strip {
-	st := t.l.faint(t.size - 1)
-	s := strip{
-		height: 18, baseline: 10,
-		pieces: []piece{at(t.x, st, t.l.words.description)},
-		rules:  []rule{{t.l.left, t.l.right, 17.2, 0.8, inkText}},
+func (t *lineTable) head(row *pdf.Element) strip {
+	l := t.l
+	s := strip{height: t.title.size*l.words.leading + 8, rects: []rect{{l.left, l.right, 0, 0.8, inkText}}}
+	s.rects[0].y = s.height - 0.8
+	s.baseline = s.height * 0.58
+	if l.look.Layout == LayoutModern {
+		s.height += 3
+		s.baseline = s.height * 0.62
+		s.rects[0] = rect{l.left, l.right, 0, s.height, l.look.accent()}
 	}
+	s.pieces = append(s.pieces, l.label(t.x, t.title, l.words.description).as(row.Add(pdf.RoleHeader)))
 	for _, c := range []*numberColumn{&t.quantity, &t.price, &t.discount, &t.tax, &t.amount} {
-		s.pieces = append(s.pieces, c.heading(st))
+		if c.used {
+			s.pieces = append(s.pieces, c.heading(row.Add(pdf.RoleHeader)))
+		}
 	}
 	return s
 }
 
 // row is one line of the document: its numbers beside the first line of its
 // description.
-func (t *lineTable) row(text lineText) []strip {
-	first := []piece{at(t.l.left, t.faint, text.position)}
-	numbers := []piece{t.price.piece(t.text, text.price)}
-	if text.discount != "" {
-		numbers = append(numbers, t.discount.piece(t.text, text.discount))
+func (t *lineTable) row(i int, of *pdf.Element) []strip {
+	l, text, line := t.l, t.texts[i], t.l.doc.Lines[i]
+	cell := of.Add(pdf.RoleCell)
+	description := l.paragraph(index("lines", i)+".description", t.x, t.descriptionWidth, t.text, line.Description, cell)
+	columns := []column{nil, description, nil, nil, {nil}}
+	if text.position.text != "" {
+		columns[0] = column{{l.label(t.left, t.faint, text.position.text).as(cell)}}
 	}
-	numbers = append(numbers, t.tax.piece(t.text, text.tax), t.amount.piece(t.text, text.amount))
-	columns := []column{
-		{first},
-		paragraph(t.x, t.descriptionWidth, t.text, text.description),
-		{{t.quantity.piece(t.text, text.quantity)}},
+	if text.quantity.text != "" {
+		cell = of.Add(pdf.RoleCell)
+		columns[2] = column{{t.quantity.piece(l, t.text, text.quantity, cell)}}
+		if line.Unit != "" {
+			columns[3] = l.paragraph(unitField(i), t.unitX, t.unitWidth, t.faint, line.Unit, cell)
+		}
 	}
-	if text.unit != "" {
-		columns = append(columns, paragraph(t.unitX, t.unitWidth, t.faint, text.unit))
+	for _, c := range []struct {
+		column *numberColumn
+		number number
+	}{{&t.price, text.price}, {&t.discount, text.discount}, {&t.tax, text.tax}, {&t.amount, text.amount}} {
+		if !c.column.used {
+			continue
+		}
+		cell = of.Add(pdf.RoleCell)
+		if c.number.text != "" {
+			columns[4][0] = append(columns[4][0], c.column.piece(l, t.text, c.number, cell))
+		}
 	}
-	strips := beside(t.size*1.38, append(columns, column{numbers})...)
+	return t.dress(i, beside(t.size*l.words.leading, columns...))
+}
+
+// dress gives a row its space and its ground.
+func (t *lineTable) dress(i int, strips []strip) []strip {
+	l := t.l
 	strips[0].height += rowPadding
 	strips[0].baseline += rowPadding
 	last := &strips[len(strips)-1]
 	last.height += rowPadding
-	last.rules = []rule{{t.l.left, t.l.right, last.height - hairline, hairline, inkLine}}
+	if l.look.Layout != LayoutModern {
+		last.rects = []rect{{l.left, l.right, last.height - hairline, hairline, inkLine}}
+		return strips
+	}
+	if i%2 == 1 {
+		ground := tint(l.look.accent(), 5)
+		for n := range strips {
+			strips[n].rects = slices.Insert(strips[n].rects, 0, rect{l.left, l.right, 0, strips[n].height + 0.2, ground})
+		}
+	}
 	return strips
 }

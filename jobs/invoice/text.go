@@ -44,25 +44,26 @@ func (r *reader) prose(path string, tok json.Token, limit, maxLines int) string 
 		}
 		return ""
 	}
-	if complaint := r.fonts.unshowable(text); complaint != "" {
+	if complaint := unprintable(text); complaint != "" {
 		r.add(path, given, "%s", complaint)
 		return ""
 	}
 	return text
 }
 
-// unshowable says which characters of NFC text the built-in fonts cannot put on
-// a page as they should look; "" when there are none.
-func (f *typefaces) unshowable(text string) string {
+// unprintable says which characters of NFC text can never be put on a page as
+// what they mean; "" when there are none. What no font has is another matter:
+// it depends on the fonts and is found when the document is written.
+func unprintable(text string) string {
 	var bad, controls []rune
 	for _, c := range text {
 		switch {
 		case c == '\n':
 		case c == utf8.RuneError:
 			return "holds U+FFFD, which stands for characters that were lost before; send the text again from its source"
-		case unicode.IsControl(c):
+		case unicode.IsControl(c) || c == 0x2028 || c == 0x2029:
 			controls = appendNew(controls, c)
-		case !f.shows(c):
+		case unicode.Is(unicode.Co, c) || unicode.Is(unicode.Cf, c) && !steers(c):
 			bad = appendNew(bad, c)
 		}
 	}
@@ -70,20 +71,16 @@ func (f *typefaces) unshowable(text string) string {
 		return "holds control characters, which cannot be printed: " + describe(controls)
 	}
 	if len(bad) > 0 {
-		return "holds characters that cannot be printed yet: " + describe(bad) +
-			"; the built-in fonts cover Latin, Greek and Cyrillic for now"
+		return "holds characters that have no look or may have any: " + describe(bad) + "; leave them out"
 	}
 	return ""
 }
 
-// shows reports whether one character, drawn alone from left to right, looks as
-// it should: combining marks (those that NFC could not compose), invisible
-// format characters and private ones do not, even where a font has a glyph.
-func (f *typefaces) shows(c rune) bool {
-	if unicode.In(c, unicode.M, unicode.Cf, unicode.Co) {
-		return false
-	}
-	return f.regular.glyph(c) != 0 && f.bold.glyph(c) != 0
+// steers is true of the invisible characters that text needs to look right:
+// joiners, marks of direction and isolates. Overrides of direction are not among
+// them: they can make an amount read backwards.
+func steers(c rune) bool {
+	return c >= 0x200B && c <= 0x200F || c == 0x061C || c == 0x2060 || c >= 0x2066 && c <= 0x2069
 }
 
 func appendNew(list []rune, c rune) []rune {

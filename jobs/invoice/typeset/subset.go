@@ -1,4 +1,4 @@
-package invoice
+package typeset
 
 import (
 	"encoding/binary"
@@ -17,21 +17,21 @@ const (
 	haveInstruction = 0x0100
 )
 
-// subset makes a TrueType font that holds exactly the given glyphs in the given
+// Subset makes a TrueType font that holds exactly the given glyphs in the given
 // order, then the parts that composite glyphs among them are made of. A glyph
-// may be listed twice. Hinting is left out: PDF readers do without. The result
+// may be listed twice, and [Blank] is none of the font's. Hinting is left out: PDF readers do without. The result
 // depends on nothing but the font and the list.
-func (t *typeface) subset(glyphs []uint16) ([]byte, error) {
-	s := subsetter{face: t, glyphs: slices.Clone(glyphs), parts: make(map[uint16]uint16)}
+func (f *Font) Subset(glyphs []uint16) ([]byte, error) {
+	s := subsetter{face: f, glyphs: slices.Clone(glyphs), parts: make(map[uint16]uint16)}
 	for i := 0; i < len(s.glyphs); i++ { // grows while composites bring in parts
 		s.loca = binary.BigEndian.AppendUint32(s.loca, uint32(len(s.glyf)))
 		if err := s.copyGlyph(s.glyphs[i]); err != nil {
-			return nil, fmt.Errorf("subset %s, glyph %d: %w", t.name, s.glyphs[i], err)
+			return nil, fmt.Errorf("subset %s, glyph %d: %w", f.Name, s.glyphs[i], err)
 		}
 		for len(s.glyf)%4 != 0 {
 			s.glyf = append(s.glyf, 0)
 		}
-		advance, bearing := t.metrics(int(s.glyphs[i]))
+		advance, bearing := f.metrics(int(s.glyphs[i]))
 		s.hmtx = binary.BigEndian.AppendUint16(s.hmtx, uint16(advance))
 		s.hmtx = binary.BigEndian.AppendUint16(s.hmtx, uint16(bearing))
 	}
@@ -40,37 +40,40 @@ func (t *typeface) subset(glyphs []uint16) ([]byte, error) {
 }
 
 type subsetter struct {
-	face             *typeface
+	face             *Font
 	glyphs           []uint16          // old number by new number
 	parts            map[uint16]uint16 // new number of a part by its old one
 	glyf, loca, hmtx []byte
 }
 
 // outline is the data of one glyph; empty for a space.
-func (t *typeface) outline(glyph uint16) ([]byte, error) {
-	loca, g := t.tables["loca"], int(glyph)
+func (f *Font) outline(glyph uint16) ([]byte, error) {
+	loca, g := f.tables["loca"], int(glyph)
 	var start, end int
 	switch {
-	case t.longLoca && 4*g+8 <= len(loca):
+	case f.longLoca && 4*g+8 <= len(loca):
 		start, end = int(binary.BigEndian.Uint32(loca[4*g:])), int(binary.BigEndian.Uint32(loca[4*g+4:]))
-	case !t.longLoca && 2*g+4 <= len(loca):
+	case !f.longLoca && 2*g+4 <= len(loca):
 		start, end = 2*int(binary.BigEndian.Uint16(loca[2*g:])), 2*int(binary.BigEndian.Uint16(loca[2*g+2:]))
 	default:
-		return nil, fmt.Errorf("%w: it is not in table loca", errNoOutlines)
+		return nil, fmt.Errorf("%w: it is not in table loca", ErrNoOutlines)
 	}
-	if start > end || end > len(t.tables["glyf"]) {
-		return nil, fmt.Errorf("%w: it lies outside table glyf", errNoOutlines)
+	if start > end || end > len(f.tables["glyf"]) {
+		return nil, fmt.Errorf("%w: it lies outside table glyf", ErrNoOutlines)
 	}
-	return t.tables["glyf"][start:end], nil
+	return f.tables["glyf"][start:end], nil
 }
 
 func (s *subsetter) copyGlyph(glyph uint16) error {
+	if glyph == Blank {
+		return nil
+	}
 	src, err := s.face.outline(glyph)
 	if err != nil || len(src) == 0 {
 		return err
 	}
 	if len(src) < 12 {
-		return fmt.Errorf("%w: it is short", errNoOutlines)
+		return fmt.Errorf("%w: it is short", ErrNoOutlines)
 	}
 	if contours := signed(src); contours >= 0 {
 		return s.copySimple(src, contours)
@@ -83,7 +86,7 @@ func (s *subsetter) copyGlyph(glyph uint16) error {
 func (s *subsetter) copySimple(src []byte, contours int) error {
 	at := 10 + 2*contours
 	if at+2 > len(src) || at+2+int(binary.BigEndian.Uint16(src[at:])) > len(src) {
-		return fmt.Errorf("%w: it is short", errNoOutlines)
+		return fmt.Errorf("%w: it is short", ErrNoOutlines)
 	}
 	s.glyf = append(s.glyf, src[:at]...)
 	s.glyf = append(s.glyf, 0, 0)
@@ -96,12 +99,12 @@ func (s *subsetter) copyComposite(src []byte) error {
 	s.glyf = append(s.glyf, src[:10]...)
 	for at, more := 10, true; more; {
 		if at+4 > len(src) {
-			return fmt.Errorf("%w: a part is short", errNoOutlines)
+			return fmt.Errorf("%w: a part is short", ErrNoOutlines)
 		}
 		flags := binary.BigEndian.Uint16(src[at:])
 		end := at + 4 + argumentSize(flags)
 		if end > len(src) {
-			return fmt.Errorf("%w: a part is short", errNoOutlines)
+			return fmt.Errorf("%w: a part is short", ErrNoOutlines)
 		}
 		s.glyf = binary.BigEndian.AppendUint16(s.glyf, flags&^haveInstruction)
 		s.glyf = binary.BigEndian.AppendUint16(s.glyf, s.part(binary.BigEndian.Uint16(src[at+2:])))

@@ -1,4 +1,4 @@
-package invoice
+package typeset
 
 import (
 	"encoding/binary"
@@ -16,16 +16,16 @@ import (
 // the same advances, composites and their parts included.
 func TestSubsetDrawsTheSame(t *testing.T) {
 	t.Parallel()
-	face, err := parseTypeface(goregular.TTF)
+	face, err := ParseFont(goregular.TTF)
 	if err != nil {
 		t.Fatal(err)
 	}
 	chars := []rune("Aé Ǻ-ΐЀ€A") // the space has no outline, A comes twice
 	glyphs := []uint16{0}
 	for _, c := range chars {
-		glyphs = append(glyphs, face.glyph(c))
+		glyphs = append(glyphs, glyph(face, c))
 	}
-	data, err := face.subset(glyphs)
+	data, err := face.Subset(glyphs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,10 @@ func TestSubsetDrawsTheSame(t *testing.T) {
 	if len(data) > len(goregular.TTF)/10 {
 		t.Errorf("the subset has %d bytes of %d", len(data), len(goregular.TTF))
 	}
-	original, subset := library(t, goregular.TTF), library(t, complete(data, face))
+	if blank, err := face.Subset([]uint16{0, Blank}); err != nil || tables(t, blank)["hmtx"][4] != 0 {
+		t.Errorf("a blank has a width, or failed: %v", err)
+	}
+	original, subset := library(t, goregular.TTF), library(t, complete(t, data, face))
 	for i, g := range glyphs {
 		want, got := outline(t, original, sfnt.GlyphIndex(g)), outline(t, subset, sfnt.GlyphIndex(i))
 		if !slices.Equal(got, want) {
@@ -45,16 +48,30 @@ func TestSubsetDrawsTheSame(t *testing.T) {
 }
 
 // complete adds the tables that a PDF does not need and the library does.
-func complete(subset []byte, face *typeface) []byte {
-	tables := maps.Clone(tableDirectory(subset))
+func complete(t *testing.T, subset []byte, face *Font) []byte {
+	all := maps.Clone(tables(t, subset))
 	for _, name := range []string{"cmap", "name", "OS/2"} {
-		tables[name] = face.tables[name]
+		all[name] = face.tables[name]
 	}
 	post := slices.Clone(face.tables["post"][:32])
 	binary.BigEndian.PutUint32(post, 0x00030000) // no glyph names
-	tables["post"] = post
-	tables["head"] = slices.Clone(tables["head"])
-	return assemble(tables)
+	all["post"] = post
+	all["head"] = slices.Clone(all["head"])
+	return assemble(all)
+}
+
+func tables(t *testing.T, data []byte) map[string][]byte {
+	t.Helper()
+	all, err := tableDirectory(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func glyph(f *Font, c rune) uint16 {
+	g, _ := f.shape.NominalGlyph(c)
+	return uint16(g)
 }
 
 func library(t *testing.T, data []byte) *sfnt.Font {
@@ -95,20 +112,20 @@ func TestSubsetTakesCompositesApart(t *testing.T) {
 	t.Parallel()
 	face := withComposite(t)
 	full := assemble(maps.Clone(face.tables))
-	glyphs := []uint16{0, face.glyph('é'), face.glyph('e'), face.glyph('é')}
-	data, err := face.subset(glyphs)
+	glyphs := []uint16{0, glyph(face, 'é'), glyph(face, 'e'), glyph(face, 'é')}
+	data, err := face.Subset(glyphs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := binary.BigEndian.Uint16(tableDirectory(data)["maxp"][4:]); n != 6 { // the four, and the two parts once
+	if n := binary.BigEndian.Uint16(tables(t, data)["maxp"][4:]); n != 6 { // the four, and the two parts once
 		t.Errorf("the subset has %d glyphs", n)
 	}
-	tables := tableDirectory(data)
+	tables := tables(t, data)
 	second := tables["glyf"][binary.BigEndian.Uint32(tables["loca"][4:])+10+4+6:] // after the header and the first part
 	if flags := binary.BigEndian.Uint16(second); flags&haveInstruction != 0 {
 		t.Errorf("the flags %#x promise instructions, which are left out", flags)
 	}
-	original, subset := library(t, full), library(t, complete(data, face))
+	original, subset := library(t, full), library(t, complete(t, data, face))
 	for i, g := range glyphs {
 		want, got := outline(t, original, sfnt.GlyphIndex(g)), outline(t, subset, sfnt.GlyphIndex(i))
 		if !slices.Equal(got, want) || i == 1 && len(want) < 20 {
@@ -117,9 +134,9 @@ func TestSubsetTakesCompositesApart(t *testing.T) {
 	}
 }
 
-func withComposite(t *testing.T) *typeface {
+func withComposite(t *testing.T) *Font {
 	t.Helper()
-	face, err := parseTypeface(goregular.TTF)
+	face, err := ParseFont(goregular.TTF)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,17 +145,17 @@ func withComposite(t *testing.T) *typeface {
 	}
 	const argumentsAreOffsets = 2
 	composite := slices.Concat([]byte{0xFF, 0xFF, 0, 0, 0, 0, 4, 0, 4, 0},
-		part(moreComponents|argsAreWords|haveScale|argumentsAreOffsets, face.glyph('´'), 0x00, 0x40, 0xFF, 0xC0, 0x20, 0x00),
-		part(haveInstruction|argumentsAreOffsets, face.glyph('e'), 0, 0),
+		part(moreComponents|argsAreWords|haveScale|argumentsAreOffsets, glyph(face, '´'), 0x00, 0x40, 0xFF, 0xC0, 0x20, 0x00),
+		part(haveInstruction|argumentsAreOffsets, glyph(face, 'e'), 0, 0),
 		[]byte{0, 2, 0xB0, 0x00}) // two bytes of instructions
 	var glyf, loca []byte
-	for g := range face.advances {
+	for g := range face.glyphs {
 		loca = binary.BigEndian.AppendUint32(loca, uint32(len(glyf)))
 		data, err := face.outline(uint16(g))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g == int(face.glyph('é')) {
+		if g == int(glyph(face, 'é')) {
 			data = composite
 		}
 		glyf = append(glyf, data...)
@@ -156,14 +173,14 @@ func withComposite(t *testing.T) *typeface {
 
 func TestDamagedFontsAreRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := parseTypeface([]byte("no font")); err == nil {
+	if _, err := ParseFont([]byte("no font")); err == nil {
 		t.Error("text was taken for a font")
 	}
-	face, err := parseTypeface(goregular.TTF)
+	face, err := ParseFont(goregular.TTF)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := face.subset([]uint16{0, 65535}); !errors.Is(err, errNoOutlines) {
+	if _, err := face.Subset([]uint16{0, 65534}); !errors.Is(err, ErrNoOutlines) {
 		t.Errorf("a glyph that is not there gave %v", err)
 	}
 	for _, size := range []int{11, 100, 5000} { // cuts glyphs at every kind of place
@@ -174,12 +191,12 @@ func TestDamagedFontsAreRefused(t *testing.T) {
 		for i := range glyphs {
 			glyphs[i] = uint16(i)
 		}
-		if _, err := cut.subset(glyphs); !errors.Is(err, errNoOutlines) {
+		if _, err := cut.Subset(glyphs); !errors.Is(err, ErrNoOutlines) {
 			t.Errorf("a font cut at %d gave %v", size, err)
 		}
 	}
 	delete(face.tables, "glyf")
-	if err := face.readHeaders(); !errors.Is(err, errNoOutlines) {
+	if err := face.readHeaders(); !errors.Is(err, ErrNoOutlines) {
 		t.Errorf("a font without outlines gave %v", err)
 	}
 }
