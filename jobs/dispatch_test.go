@@ -19,9 +19,18 @@ import (
 func realRegistry(w *world) *jobs.Registry {
 	w.t.Helper()
 	reports := w.reports(fstest.MapFS{"sales.sql": {Data: []byte("-- title: Sales\n-- tenant: shared\n-- param: from date required\n-- param: n integer\nSELECT :from AS d, :n AS n ORDER BY 1")}})
-	r, err := jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind())
+	r, err := jobs.NewRegistry(reports.Kind(), invoiceKind(w.t))
 	w.must(err)
 	return r
+}
+
+func invoiceKind(t *testing.T) jobs.Kind {
+	t.Helper()
+	renderers, err := jobs.NewInvoiceRenderers(invoice.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs.InvoiceKind(renderers)
 }
 
 // reports are those of a folder, read from the world's own database.
@@ -157,7 +166,7 @@ func TestAReportThatFailsKeepsThePublishedOne(t *testing.T) {
 
 func TestRegistry(t *testing.T) {
 	t.Parallel()
-	k := jobs.InvoiceKind()
+	k := invoiceKind(t)
 	for name, kinds := range map[string][]jobs.Kind{"twice": {k, k}, "no name": {{Version: 1, Decode: k.Decode}}, "no version": {{Name: "x", Decode: k.Decode}}, "no decoder": {{Name: "x", Version: 1}}} {
 		if _, err := jobs.NewRegistry(kinds...); err == nil {
 			t.Errorf("%s was accepted", name)

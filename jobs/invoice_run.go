@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
-	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/tabular"
 	"github.com/fenceline/fenceline/storage"
@@ -212,7 +211,7 @@ func (i *issuer) add(ctx context.Context, customer, document []byte) error {
 	default:
 		var raw json.RawMessage
 		if raw, r.refused = withNumber(r.document, unnumbered); r.refused == nil {
-			_, r.refused = invoice.Parse(raw)
+			_, r.refused = parseInvoiceRequest(raw)
 		}
 	}
 	if i.rows = append(i.rows, r); len(i.rows) >= issueTogether {
@@ -311,7 +310,7 @@ func IssueInvoice(ctx context.Context, store *storage.Store, d *Dispatcher, n st
 	}
 	raw, err := withNumber(n.Document, unnumbered)
 	if err == nil {
-		_, err = invoice.Parse(raw)
+		_, err = parseInvoiceRequest(raw)
 	}
 	if err := invalid.Join(refused.OrNil(), err); err != nil {
 		return storage.Issued{}, storage.Job{}, err

@@ -42,7 +42,7 @@ func billing(t *testing.T, customers int) *world {
 		"loose.sql": {Data: []byte("-- series: s\nSELECT 1 AS a ORDER BY 1")},
 	})})
 	w.must(err)
-	w.registry, err = jobs.NewRegistry(jobs.NewInvoiceRuns(reports, func() *jobs.Dispatcher { return w.dispatcher }).Kind(), jobs.InvoiceKind(), jobs.BatchZIPKind(w.store))
+	w.registry, err = jobs.NewRegistry(jobs.NewInvoiceRuns(reports, func() *jobs.Dispatcher { return w.dispatcher }).Kind(), invoiceKind(w.t), jobs.BatchZIPKind(w.store))
 	w.must(err)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	return w

@@ -2,34 +2,130 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/invoice"
 )
 
-// InvoiceKind renders invoice documents as PDF. The payload is the document.
-func InvoiceKind() Kind {
+// The files that an invoice can be published as.
+const (
+	invoicePDF = "pdf"
+	invoiceUBL = "ubl" // UBL 2.1, EN 16931
+	invoiceCII = "cii" // UN/CEFACT Cross Industry Invoice, EN 16931
+)
+
+// invoiceRequest is the payload of an invoice job: a document as [invoice.Parse]
+// reads it, with two fields beside it.
+type invoiceRequest struct {
+	document *invoice.Document
+	files    []string // in the order of invoiceFiles; pdf when none are asked for
+	strict   bool     // refuse characters that are in no font
+}
+
+func invoiceFiles() []string { return []string{invoicePDF, invoiceUBL, invoiceCII} }
+
+// parseInvoiceRequest takes the two fields out and checks the rest.
+func parseInvoiceRequest(raw json.RawMessage) (invoiceRequest, error) {
+	r := invoiceRequest{files: []string{invoicePDF}}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return r, invalid.New("payload", "", "must be a JSON object")
+	}
+	refused := new(invalid.Error)
+	if files, given := fields["files"]; given {
+		r.files = r.readFiles(files, refused)
+	}
+	if strict, given := fields["strict"]; given && json.Unmarshal(strict, &r.strict) != nil {
+		refused.Add("strict", string(strict), "must be true or false")
+	}
+	delete(fields, "files")
+	delete(fields, "strict")
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return r, fmt.Errorf("encode the document: %w", err)
+	}
+	r.document, err = invoice.Parse(rest)
+	return r, invalid.Join(refused.OrNil(), err)
+}
+
+func (r *invoiceRequest) readFiles(raw json.RawMessage, refused *invalid.Error) []string {
+	var names []string
+	if json.Unmarshal(raw, &names) != nil || len(names) == 0 {
+		refused.Add("files", string(raw), "must be a list of %s", strings.Join(invoiceFiles(), ", "))
+		return nil
+	}
+	for i, name := range names {
+		if !slices.Contains(invoiceFiles(), name) {
+			refused.Add(fmt.Sprintf("files[%d]", i), name, "is not one of %s", strings.Join(invoiceFiles(), ", "))
+		}
+	}
+	return slices.DeleteFunc(invoiceFiles(), func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// InvoiceRenderers are how invoices look: one that reports characters which are
+// in no font, and one that refuses them.
+type InvoiceRenderers struct {
+	lenient, strict *invoice.Renderer
+}
+
+// NewInvoiceRenderers makes both of the same options; Strict in them is not looked at.
+func NewInvoiceRenderers(o invoice.Options) (InvoiceRenderers, error) {
+	o.Strict = false
+	lenient, err := invoice.NewRenderer(o)
+	o.Strict = true
+	strict, strictErr := invoice.NewRenderer(o)
+	return InvoiceRenderers{lenient, strict}, errors.Join(err, strictErr)
+}
+
+// InvoiceKind renders invoice documents: the PDF and, on request, the e-invoice,
+// as one set of files.
+func InvoiceKind(renderers InvoiceRenderers) Kind {
 	return Kind{Name: "invoice", Version: 1, Decode: func(in Payload) (Task, error) {
-		doc, err := invoice.Parse(in.Body)
+		r, err := parseInvoiceRequest(in.Body)
 		if err != nil {
 			return Task{}, err
 		}
-		return Task{Key: doc.Key(), Title: doc.Title(), Render: func(_ context.Context, r *Run) error {
-			out, err := r.Create(doc.Filename(), "pdf", "application/pdf")
-			if err != nil {
-				return err
-			}
-			defer out.Close()
-			rendered, err := doc.WritePDF(out)
-			if err != nil {
-				return fmt.Errorf("invoice %s: %w", doc.Key(), err)
-			}
-			if len(rendered.Warnings) > 0 {
-				r.Warn(rendered.Warnings)
-			}
-			lines := int64(len(doc.Lines))
-			r.Progress(lines)
-			return out.Commit(lines)
+		return Task{Key: r.document.Key(), Title: r.document.Title(), Render: func(_ context.Context, run *Run) error {
+			return renderers.render(run, r)
 		}}, nil
 	}}
+}
+
+func (i InvoiceRenderers) render(run *Run, r invoiceRequest) error {
+	lines := int64(len(r.document.Lines))
+	for _, file := range r.files {
+		if err := i.renderFile(run, r, file); err != nil {
+			if errors.Is(err, invoice.ErrMissing) {
+				err = &permanentError{err}
+			}
+			return fmt.Errorf("invoice %s: %w", r.document.Key(), err)
+		}
+		run.Progress(lines)
+	}
+	return nil
+}
+
+func (i InvoiceRenderers) renderFile(run *Run, r invoiceRequest, file string) error {
+	out, err := run.Create(r.document.Filename(), invoicePDF, "application/pdf")
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	renderer := i.lenient
+	if r.strict {
+		renderer = i.strict
+	}
+	rendered, err := renderer.WritePDF(out, r.document)
+	if err != nil {
+		return err
+	}
+	if len(rendered.Warnings) > 0 {
+		run.Warn(rendered.Warnings)
+	}
+	return out.Commit(int64(len(r.document.Lines)))
 }

@@ -137,8 +137,11 @@ func (s *Scheduler) fire(ctx context.Context, sc storage.Schedule, at time.Time)
 		if err != nil || !mine {
 			return err
 		}
-		receipt, err := s.dispatcher.Dispatch(ctx, tx, Request{Kind: sc.Kind, Tenant: sc.Tenant, Payload: sc.Payload},
-			RequestedBy("schedule "+sc.Name))
+		payload, err := ResolveDays(sc.Payload, at)
+		var receipt Receipt
+		if err == nil {
+			receipt, err = s.dispatcher.Dispatch(ctx, tx, Request{Kind: sc.Kind, Tenant: sc.Tenant, Payload: payload}, RequestedBy("schedule "+sc.Name))
+		}
 		var bad *invalid.Error
 		if errors.As(err, &bad) {
 			s.log.Error("schedule cannot dispatch", "schedule", sc.Name, "error", err)

@@ -238,7 +238,9 @@ var lawfulConstraints = [...]string{
 	"attempts.attempts_job_id_number_key", "attempts.attempts_pkey", "attempts.attempts_state_check", "attempts.attempts_token_key",
 	"exports.exports_check", "exports.exports_check1", "exports.exports_check2", "exports.exports_pkey", "exports.exports_pointer",
 	"exports.exports_tenant_kind_key_key", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",
-	"files.files_pkey", "files.files_sha256_check", "installation.installation_pkey", "jobs.jobs_attempt", "jobs.jobs_check", "jobs.jobs_check1",
+	"files.files_pkey", "files.files_sha256_check", "installation.installation_pkey",
+	"invoice_series.invoice_series_pkey", "invoices.invoices_pkey", "invoices.invoices_tenant_number_key",
+	"invoices.invoices_tenant_series_fkey", "invoices.invoices_tenant_series_n_key", "jobs.jobs_attempt", "jobs.jobs_batch_id_fkey", "jobs.jobs_check", "jobs.jobs_check1",
 	"jobs.jobs_check2", "jobs.jobs_export_id_fkey", "jobs.jobs_pkey", "jobs.jobs_state_check", "outbox.outbox_attempt_id_fkey",
 	"outbox.outbox_export_id_fkey", "outbox.outbox_job_id_fkey", "outbox.outbox_pkey", "schedule_runs.schedule_runs_pkey",
 }

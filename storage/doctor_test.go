@@ -222,14 +222,14 @@ func TestDoctorComparesMigrations(t *testing.T) {
 	w := newWorld(t)
 	m, err := w.doctor().Migrations(w.ctx)
 	w.must(err)
-	if m.Newest != 3 || len(m.Pending)+len(m.Unknown) != 0 {
+	if m.Newest != 4 || len(m.Pending)+len(m.Unknown) != 0 {
 		t.Errorf("%+v", m)
 	}
-	w.exec("DELETE FROM fenceline.schema_migrations WHERE version_id = 3")
+	w.exec("DELETE FROM fenceline.schema_migrations WHERE version_id = 4")
 	w.exec("INSERT INTO fenceline.schema_migrations (version_id, is_applied) VALUES (12345, true)")
 	m, err = w.doctor().Migrations(w.ctx)
 	w.must(err)
-	if !slices.Equal(m.Pending, []string{"00003_people.sql"}) || !slices.Equal(m.Unknown, []int64{12345}) {
+	if !slices.Equal(m.Pending, []string{"00004_invoices.sql"}) || !slices.Equal(m.Unknown, []int64{12345}) {
 		t.Errorf("%+v", m)
 	}
 	w.exec("DROP SCHEMA fenceline CASCADE")
@@ -318,7 +318,7 @@ func TestDoctorMissesWhateverIsMissing(t *testing.T) {
 			"'function ' || proname", "format('ALTER FUNCTION %s RENAME TO x_%s', p.oid::regprocedure, proname)", d.Functions},
 		{"indexes", "pg_index i JOIN pg_class c ON c.oid = i.indexrelid" + ours + "c.relnamespace WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AND relname NOT LIKE 'schema_migrations%'",
 			"'index ' || relname", "format('ALTER INDEX fenceline.%I RENAME TO x_%s', relname, relname)", d.Indexes},
-		{"keys", "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid" + ours + "c.relnamespace WHERE contype IN ('p', 'u', 'f', 'x') AND relname IN ('exports', 'attempts', 'jobs', 'files')",
+		{"keys", "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid" + ours + "c.relnamespace WHERE contype IN ('p', 'u', 'f', 'x') AND relname IN ('exports', 'attempts', 'jobs', 'files', 'invoices', 'invoice_series')",
 			"'constraint ' || relname || '.' || conname", "format('ALTER TABLE fenceline.%I RENAME CONSTRAINT %I TO x_%s', relname, conname, conname)", d.Constraints},
 	} {
 		found, err := kind.ask(w.ctx)

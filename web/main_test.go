@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
@@ -63,7 +64,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Cleanup(func() { _ = w.files.Close() })
 	catalog := report.NewCatalog(testReports)
 	reports := must(jobs.NewReports(jobs.ReportConfig{Catalog: catalog, Store: w.store}))(t)
-	registry := must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind()))(t)
+	registry := must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t))))(t)
 	w.dispatcher = jobs.NewDispatcher(w.store, registry)
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.base = "http://" + ln.Addr().String()

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/demo"
 	"github.com/fenceline/fenceline/storage"
@@ -83,13 +84,39 @@ func (a *app) register() (err error) {
 	if a.reports, err = jobs.NewReports(conf); err != nil {
 		return err
 	}
-	kinds := append([]jobs.Kind{a.reports.Kind(), jobs.InvoiceKind(), jobs.NewInvoiceRuns(a.reports, func() *jobs.Dispatcher { return a.dispatcher }).Kind(),
+	renderers, err := newInvoiceRenderers(a.conf)
+	if err != nil {
+		return err
+	}
+	kinds := append([]jobs.Kind{a.reports.Kind(), jobs.InvoiceKind(renderers), jobs.NewInvoiceRuns(a.reports, func() *jobs.Dispatcher { return a.dispatcher }).Kind(),
 		jobs.BatchZIPKind(a.store), jobs.DrillKind()}, a.extras.kinds...)
 	if a.registry, err = jobs.NewRegistry(kinds...); err != nil {
 		return err
 	}
 	a.dispatcher = jobs.NewDispatcher(a.store, a.registry)
 	return nil
+}
+
+// newInvoiceRenderers reads the style and the further fonts, when there are any.
+func newInvoiceRenderers(conf Config) (jobs.InvoiceRenderers, error) {
+	var o invoice.Options
+	if conf.InvoiceStyle != "" {
+		raw, err := os.ReadFile(conf.InvoiceStyle)
+		if err != nil {
+			return jobs.InvoiceRenderers{}, fmt.Errorf("INVOICE_STYLE: %w", err)
+		}
+		if o.Style, err = invoice.ParseStyle(raw); err != nil {
+			return jobs.InvoiceRenderers{}, fmt.Errorf("INVOICE_STYLE %s: %w", conf.InvoiceStyle, err)
+		}
+	}
+	if len(conf.InvoiceFonts) > 0 {
+		fonts, err := invoice.LoadFonts(conf.InvoiceFonts...)
+		if err != nil {
+			return jobs.InvoiceRenderers{}, fmt.Errorf("INVOICE_FONTS: %w", err)
+		}
+		o.Fonts = fonts
+	}
+	return jobs.NewInvoiceRenderers(o)
 }
 
 // newCatalog has the demo's reports and, winning over them, the user's.

@@ -35,6 +35,8 @@ var settings = [...]setting{
 	{env: "REDIS_URL", help: "Redis to use; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
 	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
+	{name: "invoice-style", env: "INVOICE_STYLE", help: "file with the look of invoices (JSON: layout, accent, footer, columns, logo)", example: "./style.json"},
+	{name: "invoice-fonts", env: "INVOICE_FONTS", help: "further fonts for invoices, such as for Japanese: files (TrueType) with commas between them", example: "/usr/share/fonts/truetype/japanese.ttf"},
 	{name: "public-url", env: "PUBLIC_URL", help: "how browsers reach the dashboard; empty: http:// and the address", example: "https://exports.example.com"},
 	{name: "namespace", env: "FENCELINE_NAMESPACE", def: "fenceline", help: "beginning of every name in Redis, for a Redis that others use too"},
 	{name: "concurrency", env: "FENCELINE_CONCURRENCY", def: "8", help: "how many jobs a worker runs at once"},
@@ -55,7 +57,8 @@ var settings = [...]setting{
 // Config is the configuration of one run: flag before environment before default.
 type Config struct {
 	Data, Addr, DatabaseURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
-	RemoteURL, RemoteToken, LeaseBackend, LogFormat                                    string
+	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle                      string
+	InvoiceFonts                                                                       []string
 	Concurrency                                                                        int
 	Queues                                                                             map[string]int
 	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded             time.Duration
@@ -78,8 +81,8 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	c := Config{
 		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
 		DatabaseURL: r.text("DATABASE_URL"), RedisURL: r.text("REDIS_URL"),
-		SourceURL: r.text("SOURCE_DATABASE_URL"),
-		Files:     r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
+		SourceURL: r.text("SOURCE_DATABASE_URL"), InvoiceStyle: r.text("INVOICE_STYLE"), InvoiceFonts: r.list("INVOICE_FONTS"),
+		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
 		PublicURL: r.text("PUBLIC_URL"), Namespace: r.text("FENCELINE_NAMESPACE"),
 		RemoteURL: r.text("FENCELINE_URL"), RemoteToken: r.text("FENCELINE_TOKEN"),
 		Concurrency: r.number("FENCELINE_CONCURRENCY", 1, 10_000), Queues: r.queues("FENCELINE_QUEUES"),
@@ -122,6 +125,17 @@ func (r *configReader) text(env string) string {
 		return s.def
 	}
 	panic("no setting " + env) // a mistake in this file
+}
+
+// list is what stands between commas.
+func (r *configReader) list(env string) []string {
+	var list []string
+	for part := range strings.SplitSeq(r.text(env), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
 }
 
 func (r *configReader) number(env string, least, most int) int {

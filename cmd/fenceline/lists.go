@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -217,22 +218,33 @@ func (c *cli) scheduleListCmd() *cobra.Command {
 
 func (c *cli) schedulePutCmd() *cobra.Command {
 	var f reportFlags
+	var invoices bool
 	s := storage.Schedule{Kind: "report"}
 	cmd := &cobra.Command{
-		Use: "put NAME REPORT", Short: "Dispatch a report by the clock; replaces the schedule of this name",
-		Example: "  fenceline schedule put monday stock --cron '0 6 * * 1' --zone Europe/Berlin",
-		Args:    exactly("NAME", "REPORT"), RunE: func(cmd *cobra.Command, args []string) error {
+		Use: "put NAME REPORT", Short: "Dispatch a report or the invoices of a source by the clock; replaces the schedule of this name",
+		Long: "Dispatches REPORT by the clock, or, with --invoices, the invoices of that source. Parameters may be words for days,\n" +
+			"reckoned from the fire time in its zone: @today, @yesterday, @tomorrow, @first-of-month, @first-of-last-month,\n@this-month, @last-month, @this-year, @last-year.",
+		Example: "  fenceline schedule put monday stock --cron '0 6 * * 1' --zone Europe/Berlin\n" +
+			"  fenceline schedule put billing monthly --invoices --param month=@last-month --cron '0 3 1 * *' --zone Europe/Berlin",
+		Args: exactly("NAME", "REPORT"), RunE: func(cmd *cobra.Command, args []string) error {
 			s.Zone = cmp.Or(f.choice.Zone, "UTC") // the days of the report are those of its schedule
-			if _, _, err := jobs.ParseCron(s.Cron, s.Zone); err != nil {
-				return err
-			}
 			s.Name = args[0]
 			var err error
 			if s.Payload, err = f.payload(args[1], cmd.Flags()); err != nil {
 				return err
 			}
+			if invoices {
+				values, err := parseParams(f.params)
+				if err != nil {
+					return err
+				}
+				s.Kind = jobs.InvoiceRunName
+				if s.Payload, err = rawJSON(map[string]any{"source": args[1], "params": values}); err != nil {
+					return err
+				}
+			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				if err := a.dispatcher.Check(ctx, jobs.Request{Kind: s.Kind, Tenant: s.Tenant, Payload: s.Payload}); err != nil {
+				if err := checkScheduled(ctx, a, s); err != nil {
 					return err
 				}
 				if err := a.store.PutSchedule(ctx, s); err != nil {
@@ -244,8 +256,22 @@ func (c *cli) schedulePutCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&s.Cron, "cron", "", "five fields, or @daily and the like")
 	cmd.Flags().StringVar(&s.Tenant, "tenant", jobs.DefaultTenant, "whose export it is")
+	cmd.Flags().BoolVar(&invoices, "invoices", false, "REPORT is a source of invoices")
 	f.register(cmd.Flags())
 	return cmd
+}
+
+// checkScheduled refuses what would be refused if the schedule fired now.
+func checkScheduled(ctx context.Context, a *app, s storage.Schedule) error {
+	_, zone, err := jobs.ParseCron(s.Cron, s.Zone)
+	if err != nil {
+		return err
+	}
+	payload, err := jobs.ResolveDays(s.Payload, time.Now().In(zone))
+	if err != nil {
+		return err
+	}
+	return a.dispatcher.Check(ctx, jobs.Request{Kind: s.Kind, Tenant: s.Tenant, Payload: payload})
 }
 
 func (c *cli) scheduleDeleteCmd() *cobra.Command {
