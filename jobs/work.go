@@ -39,6 +39,10 @@ type WorkerConfig struct {
 	Faults Faults
 }
 
+// beatEvery is how often an attempt beats at least: people see its progress, and
+// it learns of a cancel, within a second.
+const beatEvery = 750 * time.Millisecond
+
 // Worker runs jobs: asynq wakes it, PostgreSQL lets it claim.
 type Worker struct {
 	store     *storage.Store
@@ -63,7 +67,7 @@ func NewWorker(c WorkerConfig) *Worker {
 	return &Worker{
 		store: c.Store, files: c.Files, registry: c.Registry, redis: c.Redis, leaser: c.Leaser,
 		name: c.Name, log: c.Log.With("worker", c.Name), conf: c, lease: c.Lease, metrics: c.Metrics, faults: c.Faults,
-		heartbeat: min(c.Lease/4, time.Second), patience: 5 * time.Second,
+		heartbeat: min(c.Lease/4, beatEvery), patience: 5 * time.Second,
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,24 +51,28 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 	}{receipt.Job, receipt.Reused})
 }
 
-// readRequest reads the body of a dispatch: a JSON object of exactly these fields, each once.
-func readRequest(w http.ResponseWriter, r *http.Request) (jobs.Request, error) {
+// readRequest reads the body of a dispatch.
+func readRequest(w http.ResponseWriter, r *http.Request) (req jobs.Request, err error) {
+	err = readObject(w, r, map[string]any{"kind": &req.Kind, "tenant": &req.Tenant, "payload": &req.Payload})
+	return req, err
+}
+
+// readObject reads a body: a JSON object of exactly these fields, each once.
+func readObject(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
-		return jobs.Request{}, errMediaType
+		return errMediaType
 	}
 	defer limitBody(w, r, maxBody)()
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return jobs.Request{}, err
+		return err
 	}
 	if err != nil {
-		return jobs.Request{}, &failure{http.StatusBadRequest, "body", "The body did not arrive", "The body of the request ended early or came too slowly."}
+		return &failure{http.StatusBadRequest, "body", "The body did not arrive", "The body of the request ended early or came too slowly."}
 	}
-	var req jobs.Request
-	err = strictObject(body, map[string]any{"kind": &req.Kind, "tenant": &req.Tenant, "payload": &req.Payload})
-	return req, err
+	return strictObject(body, fields)
 }
 
 // strictObject reads a JSON object into the values of its fields. Unknown fields,
@@ -88,7 +94,7 @@ func strictObject(body []byte, fields map[string]any) error {
 		into, known := fields[name]
 		switch {
 		case !known:
-			refused.Add(name, "", "is not a known field; there are kind, tenant and payload")
+			refused.Add(name, "", "is not a known field; there are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		case seen[name]:
 			refused.Add(name, "", "is given twice")
 		case json.Unmarshal(raw, into) != nil:

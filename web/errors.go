@@ -85,7 +85,7 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return &failure{429, "too-many-requests", "Too many attempts", busy.Error()}, nil
 	case errors.As(err, &large):
 		return errTooLarge, nil
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, report.ErrNotFound):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrNoSeries), errors.Is(err, report.ErrNotFound):
 		return errMissing, nil
 	case errors.Is(err, storage.ErrGone):
 		return errGone, nil

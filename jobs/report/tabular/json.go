@@ -18,13 +18,15 @@ func AppendJSON(dst, v []byte) ([]byte, bool) {
 	if !c.value() || !utf8.Valid(v) {
 		return dst, false
 	}
-	return c.dst, true
+	return append(c.dst, v[c.kept:]...), true
 }
 
-// compactor reads tokens of v and adds them to dst.
+// compactor reads tokens of v and adds what lies between white space to dst, a
+// run at a time.
 type compactor struct {
 	v, dst []byte
 	at     int
+	kept   int // v[kept:at] is still to be added
 	depth  int
 	levels uint64   // a bit for each of the innermost levels, the last one lowest: it is an object
 	outer  []uint64 // levels as they were at each multiple of 64
@@ -64,13 +66,13 @@ func (c *compactor) open() (opened, ok bool) {
 		return false, false
 	}
 	object := c.v[c.at] == '{'
-	c.token()
+	c.at++
 	c.space()
 	if c.at == len(c.v) {
 		return false, false
 	}
 	if c.v[c.at] == ']' && !object || c.v[c.at] == '}' && object {
-		c.token()
+		c.at++
 		return false, true
 	}
 	c.push(object)
@@ -109,7 +111,7 @@ func (c *compactor) key() bool {
 	if c.at == len(c.v) || c.v[c.at] != ':' {
 		return false
 	}
-	c.token()
+	c.at++
 	return true
 }
 
@@ -127,10 +129,10 @@ func (c *compactor) closeOrNext() (done, ok bool) {
 		object := c.inObject()
 		switch b := c.v[c.at]; {
 		case b == ',':
-			c.token()
+			c.at++
 			return false, !object || c.key()
 		case b == '}' && object, b == ']' && !object:
-			c.token()
+			c.at++
 			c.pop()
 		default:
 			return false, false
@@ -138,26 +140,19 @@ func (c *compactor) closeOrNext() (done, ok bool) {
 	}
 }
 
+// space leaves white space out.
 func (c *compactor) space() {
-	for c.at < len(c.v) {
-		switch c.v[c.at] {
-		case ' ', '\n', '\t', '\r':
-			c.at++
-		default:
-			return
-		}
+	if c.at < len(c.v) && c.v[c.at] <= ' ' {
+		c.skip()
 	}
 }
 
-// token adds one byte.
-func (c *compactor) token() {
-	c.dst = append(c.dst, c.v[c.at])
-	c.at++
-}
-
-func (c *compactor) take(n int) {
-	c.dst = append(c.dst, c.v[c.at:c.at+n]...)
-	c.at += n
+func (c *compactor) skip() {
+	c.dst = append(c.dst, c.v[c.kept:c.at]...)
+	for c.at < len(c.v) && (c.v[c.at] == ' ' || c.v[c.at] == '\n' || c.v[c.at] == '\t' || c.v[c.at] == '\r') {
+		c.at++
+	}
+	c.kept = c.at
 }
 
 func (c *compactor) scalar() bool {
@@ -172,7 +167,7 @@ func (c *compactor) scalar() bool {
 		return c.word("null")
 	}
 	n := jsonNumber(c.v[c.at:])
-	c.take(n)
+	c.at += n
 	return n > 0
 }
 
@@ -180,13 +175,13 @@ func (c *compactor) word(w string) bool {
 	if len(c.v)-c.at < len(w) || string(c.v[c.at:c.at+len(w)]) != w {
 		return false
 	}
-	c.take(len(w))
+	c.at += len(w)
 	return true
 }
 
 func (c *compactor) string() bool {
 	n := jsonString(c.v[c.at:])
-	c.take(n)
+	c.at += n
 	return n > 0
 }
 
@@ -197,16 +192,19 @@ func jsonString(v []byte) int {
 		return 0
 	}
 	for i := 1; i < len(v); i++ {
-		switch b := v[i]; {
+		b := v[i]
+		if !escapes[b] {
+			continue
+		}
+		switch {
 		case b == '"':
 			return i + 1
 		case b < ' ':
 			return 0
-		case b == '\\':
-			i++
-			if i == len(v) || !jsonEscape(v[i:]) {
-				return 0
-			}
+		}
+		i++ // a backslash
+		if i == len(v) || !jsonEscape(v[i:]) {
+			return 0
 		}
 	}
 	return 0
