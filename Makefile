@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench clean postgres tools chaos model
+.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -48,8 +48,18 @@ lint:
 	@command -v golangci-lint >/dev/null || { echo 'golangci-lint is missing; get it with: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@latest' >&2; exit 1; }
 	golangci-lint run
 
-bench:
-	go test -run '^$$' -bench . -benchmem -p 1 ./...
+bench: bench-tools
+	go test -run '^$$' -bench . -benchmem -p 1 -timeout 120m ./...
+
+# The peers that benchmarks run beside us, besides what the tests need.
+bench-tools: tools
+	@packages=; have() { command -v "$$1" >/dev/null; }; \
+	[ -e /usr/include/xlsxwriter.h ] || packages="$$packages libxlsxwriter-dev"; \
+	have wkhtmltopdf || packages="$$packages wkhtmltopdf"; \
+	have weasyprint || packages="$$packages weasyprint"; \
+	[ -d /usr/share/fonts/truetype/noto ] || packages="$$packages fonts-noto-core"; \
+	if [ -z "$$packages" ]; then exit 0; elif $(CAN_APT); then $(APT_INSTALL); else \
+	echo "The benchmarks need what these Debian packages hold:$$packages" >&2; exit 1; fi
 
 # How long, and with which seed (0 takes a new one).
 FOR = 10m

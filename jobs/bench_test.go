@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/redistest"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
@@ -214,5 +216,30 @@ func BenchmarkFormats(b *testing.B) {
 			b.ReportMetric(float64(many.rss)/(1<<20), "peak-MB")
 			b.ReportMetric(float64(many.rss)/float64(few.rss), "x-memory-at-20x-rows")
 		})
+	}
+}
+
+// BenchmarkInvoiceRun bills customers end to end on a PostgreSQL that syncs every
+// commit: number, job, lease, token, PDF, fsync, publish.
+func BenchmarkInvoiceRun(b *testing.B) {
+	const customers = 1000
+	server := storagetest.Server(b, map[string]string{"fsync": "on", "full_page_writes": "on"})
+	redis := redistest.Server(b)
+	for i := 0; b.Loop(); i++ {
+		name := fmt.Sprintf("run%d", i)
+		if err := server.EnsureDatabase(b.Context(), name); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := storage.Migrate(b.Context(), server.URL(name)); err != nil {
+			b.Fatal(err)
+		}
+		w := billingAt(worldAt(b, redis, server.URL(name)), customers)
+		w.log = slog.New(slog.DiscardHandler)
+		stop := w.worker()
+		started := time.Now()
+		w.ends(w.ofKind("invoices", `{"source":"monthly","params":{"month":"2026-10"}}`), storage.JobDone)
+		w.until("all invoices are published", func() bool { _, c := w.onlyBatch(); return c.Total == customers && c.Ended() })
+		b.ReportMetric(customers/time.Since(started).Seconds(), "invoices/s")
+		stop()
 	}
 }

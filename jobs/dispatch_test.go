@@ -24,7 +24,7 @@ func realRegistry(w *world) *jobs.Registry {
 	return r
 }
 
-func invoiceKind(t *testing.T) jobs.Kind {
+func invoiceKind(t testing.TB) jobs.Kind {
 	t.Helper()
 	renderers, err := jobs.NewInvoiceRenderers(invoice.Options{})
 	if err != nil {

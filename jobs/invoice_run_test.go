@@ -30,9 +30,13 @@ const monthly = `-- title: Monthly invoices
 SELECT id::text AS customer, document FROM public.customers WHERE :month <> '' ORDER BY id`
 
 // billing is a world with a source of invoices for so many customers.
-func billing(t *testing.T, customers int) *world {
+func billing(t testing.TB, customers int) *world {
 	t.Helper()
-	w := newWorld(t, redistest.Shared(t))
+	return billingAt(newWorld(t, redistest.Shared(t)), customers)
+}
+
+func billingAt(w *world, customers int) *world {
+	w.t.Helper()
 	w.exec("CREATE TABLE public.customers (id int PRIMARY KEY, document jsonb)")
 	w.exec("INSERT INTO public.customers SELECT i, $1::jsonb - 'number' FROM generate_series(1, $2) i", string(invoice.Example()), customers)
 	w.must(w.store.CreateSeries(w.ctx, storage.Series{Tenant: jobs.DefaultTenant, Name: "s", Prefix: "INV-", Digits: 4, First: 1}))

@@ -38,7 +38,7 @@ const shortLease = 3 * time.Second
 // world is a whole Fenceline in process: PostgreSQL, Redis, files, and a kind
 // of job whose handlers are functions of the test.
 type world struct {
-	t          *testing.T
+	t          testing.TB
 	ctx        context.Context
 	url        string
 	store      *storage.Store
@@ -53,14 +53,20 @@ type world struct {
 	handlers map[string]func(context.Context, *jobs.Run) error
 }
 
-func newWorld(t *testing.T, server *redistest.Redis) *world {
+func newWorld(t testing.TB, server *redistest.Redis) *world {
+	t.Helper()
+	return worldAt(t, server, storagetest.Database(t, func(ctx context.Context, url string) error {
+		_, err := storage.Migrate(ctx, url)
+		return err
+	}))
+}
+
+// worldAt is a world in a database that is migrated.
+func worldAt(t testing.TB, server *redistest.Redis, url string) *world {
 	t.Helper()
 	w := &world{t: t, ctx: t.Context(), handlers: map[string]func(context.Context, *jobs.Run) error{}}
 	w.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	w.url = storagetest.Database(t, func(ctx context.Context, url string) error {
-		_, err := storage.Migrate(ctx, url)
-		return err
-	})
+	w.url = url
 	var err error
 	w.store, err = storage.Open(w.ctx, w.url, storage.Options{MaxConns: 30})
 	w.must(err)
@@ -262,7 +268,7 @@ func deref(s *string) string {
 	return *s
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(b []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(b)))
