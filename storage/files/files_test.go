@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -62,6 +63,38 @@ func TestWriteAndRead(t *testing.T) {
 	names, err := os.ReadDir(filepath.Join(l.Dir(), p.String()))
 	if err != nil || len(names) != 1 {
 		t.Errorf("the folder holds %v, %v: want the object alone", names, err)
+	}
+}
+
+// A large file goes to the disk while it is written; nothing of it is different.
+func TestALargeFile(t *testing.T) {
+	t.Parallel()
+	l, p := open(t), place()
+	w, err := l.Create(p, "1-large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	h, piece := sha256.New(), make([]byte, 1<<20+7)
+	for i := range 20 {
+		piece[0] = byte(i)
+		h.Write(piece)
+		if _, err := w.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := w.Commit()
+	if err != nil || done.Size != 20*int64(len(piece)) || !bytes.Equal(done.SHA256[:], h.Sum(nil)) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	f, err := l.Open(p, "1-large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	read := sha256.New()
+	if _, err := io.Copy(read, f); err != nil || !bytes.Equal(read.Sum(nil), h.Sum(nil)) {
+		t.Errorf("the file holds something else, %v", err)
 	}
 }
 

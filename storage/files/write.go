@@ -27,9 +27,15 @@ type Writer struct {
 	temp  string
 	name  string
 	size  int64
+	begun int64 // what the kernel was asked to write to the disk already
 	ended bool
 	err   error
 }
+
+// writebackEvery is how much is gathered in memory before the disk begins to work
+// on it: without this all of a large file is written by the fsync at its end, while
+// nothing else goes on.
+const writebackEvery = 8 << 20
 
 // Create begins an object of the attempt at p. The attempt's row must be in the
 // database already, so that the clean-up knows whose files these are. The
@@ -79,6 +85,10 @@ func (w *Writer) Write(b []byte) (int, error) {
 	w.size += int64(n)
 	if err != nil {
 		w.err = fmt.Errorf("write %s: %w", w.name, err)
+	}
+	if w.size-w.begun >= writebackEvery {
+		startWriteback(w.file, w.begun, w.size-w.begun)
+		w.begun = w.size
 	}
 	return n, w.err
 }
