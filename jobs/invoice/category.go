@@ -46,14 +46,27 @@ func (c Category) rateRule(rate decimal.Decimal) string {
 	if rate.IsZero() {
 		return ""
 	}
-	return "must be 0 in tax category " + string(c) + " (" + zeroRateRule(c) + ")"
+	return "must be 0 in tax category " + string(c) + " (" + c.rule("05") + ")"
 }
 
-func zeroRateRule(c Category) string {
+// taxable is true of the categories that are taxed at a rate, be it 0.
+func (c Category) taxable() bool {
+	switch c {
+	case CategoryStandard, CategoryZero, CategoryCanary, CategoryCeuta:
+		return true
+	}
+	return false
+}
+
+// rule names a rule of EN 16931 for the category.
+func (c Category) rule(number string) string {
 	switch c {
 	case CategoryIntraCommunity:
-		return "BR-IC-05"
-	default:
-		return "BR-" + string(c) + "-05"
+		return "BR-IC-" + number
+	case CategoryCanary:
+		return "BR-AF-" + number
+	case CategoryCeuta:
+		return "BR-AG-" + number
 	}
+	return "BR-" + string(c) + "-" + number
 }

@@ -10,10 +10,7 @@ import (
 func (l *layout) payment() {
 	p := l.doc.Payment
 	var rows []fact
-	for _, row := range []fact{
-		{"payment.iban", l.words.iban, groupsOfFour(p.IBAN)}, {"payment.bic", l.words.bic, p.BIC},
-		{"payment.reference", l.words.paymentRef, p.Reference},
-	} {
+	for _, row := range l.paymentFacts(p) {
 		if row.value != "" {
 			row.value = l.words.isolated(row.value)
 			rows = append(rows, row)

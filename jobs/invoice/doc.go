@@ -4,14 +4,18 @@
 //	doc, err := invoice.Parse(raw)      // every problem at once, by field path
 //	sums := doc.Totals()                // decimal, one stated rounding rule
 //	report, err := doc.WritePDF(w)      // the same bytes for the same document and style
+//	raw = invoice.Schema()              // JSON Schema of the documents
 //
 // # Money
 //
-// All arithmetic is decimal. A line's net is its quantity times its unit price
-// less its discount, rounded once; a tax group's tax is the group's net times
-// its rate, rounded once; everything else is a sum of rounded amounts. Rounding
-// is half away from zero to the minor units that ISO 4217 gives the currency.
-// The sums follow EN 16931: BR-CO-10, -13, -14, -15, -16 and -17.
+// All arithmetic is decimal. A line's quantity times its unit price less its
+// discount is rounded once; so is what each percentage of an allowance or a
+// charge comes to, and each tax group's net times its rate; everything else is a
+// sum of rounded amounts. Rounding is half away from zero to the minor units that
+// ISO 4217 gives the currency; where there are no small coins the amount due is
+// rounded to the coin that the document names, as a sum of its own. The sums
+// follow EN 16931: BR-CO-10 to BR-CO-18. What a sender computed is checked against
+// them. The same document as an e-invoice is in package einvoice.
 //
 // # Signs
 //

@@ -32,35 +32,63 @@ const (
 type Document struct {
 	Number    string // 1–64 visible characters
 	Type      Type
-	Reference string // number of the invoice that a credit note credits
-	IssueDate time.Time
-	DueDate   time.Time // zero when there is none
-	Currency  Currency
-	Issuer    Party
-	Customer  Party
-	Lines     []Line
-	Prepaid   decimal.Decimal // paid before this document was issued, never negative
-	Notes     string          // may hold line breaks
-	Payment   Payment
-	Locale    string // language of the labels, a BCP 47 tag
-	Digits    string // numbering system; "" is the locale's own
-	Paper     Paper
-	Logo      []byte // a PNG or JPEG file; nil when there is none
+	Reference string // number of the invoice that a credit note credits (BT-25)
+	// ReferenceDate is when that invoice was issued (BT-26); zero when not given.
+	ReferenceDate time.Time
+	IssueDate     time.Time
+	DueDate       time.Time // zero when there is none
+	TaxPointDate  time.Time // when the tax became due, if not by TaxPoint (BT-7); zero when not given
+	TaxPoint      TaxPoint  // which event makes the tax due (BT-8); may be empty
+	Period        Period    // what the document charges for (BG-14)
+	Currency      Currency
+	Orders        Orders
+	Issuer        Party
+	Customer      Party
+	Delivery      Delivery
+	Lines         []Line
+	Allowances    []Adjustment    // taken off the sum of the lines (BG-20)
+	Charges       []Adjustment    // added to it (BG-21)
+	Exemptions    []Exemption     // why a tax category is not taxed, at most one per category
+	Prepaid       decimal.Decimal // paid before this document was issued, never negative
+	// CashRounding is the smallest coin that the amount due is rounded to, such
+	// as 0.05; zero when it is not rounded.
+	CashRounding decimal.Decimal
+	Notes        string // may hold line breaks
+	Payment      Payment
+	Locale       string // language of the labels, a BCP 47 tag
+	Digits       string // numbering system; "" is the locale's own
+	Paper        Paper
+	Logo         []byte // a PNG or JPEG file; nil when there is none
 }
 
 // Party is who issues or receives a document.
 type Party struct {
-	Name    string
-	Address []string // as printed, from the street to the country
-	TaxID   string
-	Email   string
+	Name        string   // BT-27, BT-44
+	TradingName string   // BT-28, BT-45
+	Address     []string // as printed, from the street to the country
+	Postal      Postal   // the same in parts; Postal.Country is "" when not given
+	// TaxID is printed as it is; VATID is the one for trade between countries,
+	// with the country before it (BT-31, BT-48).
+	TaxID        string
+	VATID        string
+	Identifier   Identifier // BT-29, BT-46
+	Registration Identifier // in the register of companies (BT-30, BT-47)
+	Electronic   Identifier // where e-invoices go to (BT-34, BT-49)
+	Contact      Contact    // BG-6, BG-9
+	Email        string
 }
 
 // Payment says where to pay. Every field may be empty.
 type Payment struct {
-	IBAN      string // without spaces
-	BIC       string
-	Reference string // what the payer should quote
+	IBAN      string // of the first account, without spaces
+	BIC       string // of the first account
+	Reference string // what the payer should quote (BT-83)
+	Means     string // code of UNTDID 4461 (BT-81)
+	MeansText string // the same in words (BT-82)
+	Accounts  []Account
+	Card      Card
+	Mandate   Mandate
+	Terms     string // when and how to pay, in words (BT-20); may hold line breaks
 }
 
 // Line is one thing that is charged.
@@ -72,6 +100,15 @@ type Line struct {
 	DiscountPercent decimal.Decimal // 0 to 100
 	TaxRate         decimal.Decimal // percent, 0 to 100
 	TaxCategory     Category
+	ID              string       // BT-126; when empty the line's place counts
+	Note            string       // BT-127; may hold line breaks
+	ItemCode        string       // the issuer's for the item (BT-155)
+	BuyerItemCode   string       // the customer's for it (BT-156)
+	StandardItem    Identifier   // such as a GTIN, scheme 0160 (BT-157)
+	UnitCode        string       // of UN/ECE Recommendation 20 or 21 (BT-130)
+	Allowances      []Adjustment // BG-27, beside DiscountPercent
+	Charges         []Adjustment // BG-28
+	Period          Period       // BG-26
 }
 
 // Key names the document among its kind: the invoice number.

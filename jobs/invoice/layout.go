@@ -30,6 +30,7 @@ type layout struct {
 	flow
 	doc         *Document
 	sums        Totals
+	entries     []entry // rows of the table
 	words       *locale
 	look        Style
 	logo        *pdf.Image

@@ -72,6 +72,10 @@ func (l *layout) modernOpening() {
 	l.keep(beside(l.lineHeight,
 		l.party(root, "issuer", l.left, half, l.words.from, l.doc.Issuer, false),
 		l.party(root, "customer", l.right-half, half, l.words.to, l.doc.Customer, false)))
+	if more := l.moreFacts(); len(more) > 0 {
+		l.gap(12)
+		l.keep(beside(l.lineHeight, l.factTable(root, l.left, l.left+half, more)))
+	}
 	l.gap(sectionGap)
 }
 
@@ -153,6 +157,9 @@ func (l *layout) party(root *pdf.Element, field string, x, width float64, headin
 		name = l.accent(sizeText + 3)
 	}
 	c = append(c, block(field+".name", name, p.Name, pdf.RoleParagraph)...)
+	if p.TradingName != "" {
+		c = append(c, block(field+".trading_name", l.plain(sizeText), p.TradingName, pdf.RoleParagraph)...)
+	}
 	for i, line := range p.Address {
 		c = append(c, block(index(field+".address", i), l.plain(sizeText), line, pdf.RoleParagraph)...)
 	}
@@ -162,6 +169,9 @@ func (l *layout) party(root *pdf.Element, field string, x, width float64, headin
 	if p.Email != "" {
 		c = append(c, block(field+".email", l.plain(sizeText), p.Email, pdf.RoleParagraph)...)
 	}
+	for _, f := range l.moreOfParty(field, p) {
+		c = append(c, block(f.field, l.plain(sizeText), f.value, pdf.RoleParagraph)...)
+	}
 	return c
 }
 
@@ -170,11 +180,18 @@ func (l *layout) facts(root *pdf.Element, left, right float64) column {
 	rows := l.factRows()
 	if l.look.Layout != LayoutModern {
 		rows = slices.Insert(rows, 0, fact{"number", l.words.number, l.words.isolated(l.doc.Number)})
+		rows = append(rows, l.moreFacts()...)
 	}
 	c := column{}
 	if l.look.Layout != LayoutModern {
 		c = append(c, nil) // beside the heading of the party
 	}
+	return append(c, l.factTable(root, left, right, rows)...)
+}
+
+// factTable is a label on the left and its value on the right in every row.
+func (l *layout) factTable(root *pdf.Element, left, right float64, rows []fact) column {
+	var c column
 	table := root.Add(pdf.RoleTable)
 	for _, f := range rows {
 		row := table.Add(pdf.RoleRow)

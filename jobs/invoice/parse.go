@@ -2,6 +2,7 @@ package invoice
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/shopspring/decimal"
 )
@@ -20,11 +21,17 @@ const (
 	maxNotes            = 10000
 	maxNoteLines        = 300
 	maxReference        = 140 // SEPA remittance information
+	maxAdjustments      = 50
+	maxAccounts         = 10
+	maxExemptions       = 9 // one per category
+	maxReason           = 500
+	maxTerms            = 2000
 )
 
 // claims are the sums that the sender computed; nil where none was given.
 type claims struct {
-	net, tax, gross, due *decimal.Decimal
+	lines, allowances, charges, net, tax, gross, rounding, due *decimal.Decimal
+	amounts                                                    []*decimal.Decimal // of the lines
 }
 
 // Parse reads an invoice document: one JSON object of at most 1 MiB and 1,000
@@ -47,11 +54,15 @@ func Parse(raw []byte) (*Document, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+	for _, p := range []*Party{&d.Issuer, &d.Customer} {
+		p.Address = printed(p.Address, p.Postal, d.Locale)
+	}
+	d.Delivery.Address = printed(d.Delivery.Address, d.Delivery.Postal, d.Locale)
 	return d, nil
 }
 
 func (r *reader) documentFields(d *Document, sums *claims) []field {
-	return []field{
+	return slices.Concat([]field{
 		{"number", true, func(p string, t json.Token) { d.Number = r.visible(p, t, maxNumber) }},
 		{"type", false, func(p string, t json.Token) {
 			d.Type = Type(r.choice(p, t, string(TypeInvoice), string(TypeCreditNote)))
@@ -60,10 +71,10 @@ func (r *reader) documentFields(d *Document, sums *claims) []field {
 		{"issue_date", true, func(p string, t json.Token) { d.IssueDate = r.date(p, t) }},
 		{"due_date", false, func(p string, t json.Token) { d.DueDate = r.date(p, t) }},
 		{"currency", true, func(p string, t json.Token) { d.Currency = r.currency(p, t) }},
-		{"issuer", true, func(p string, t json.Token) { r.object(p, t, r.partyFields(&d.Issuer)) }},
-		{"customer", true, func(p string, t json.Token) { r.object(p, t, r.partyFields(&d.Customer)) }},
+		{"issuer", true, func(p string, t json.Token) { r.party(p, t, &d.Issuer) }},
+		{"customer", true, func(p string, t json.Token) { r.party(p, t, &d.Customer) }},
 		{"lines", true, func(p string, t json.Token) {
-			r.list(p, t, maxLines, func(p string, t json.Token) { d.Lines = append(d.Lines, r.line(p, t)) })
+			r.list(p, t, maxLines, func(p string, t json.Token) { d.Lines = append(d.Lines, r.line(p, t, sums)) })
 		}},
 		{"prepaid", false, func(p string, t json.Token) {
 			d.Prepaid, _ = r.positive(p, t, 15, maxDecimals, "")
@@ -79,28 +90,7 @@ func (r *reader) documentFields(d *Document, sums *claims) []field {
 			d.Paper = Paper(r.choice(p, t, string(PaperA4), string(PaperLetter)))
 		}},
 		{"logo", false, func(p string, t json.Token) { d.Logo, _ = r.picture(p, t) }},
-	}
-}
-
-func (r *reader) partyFields(p *Party) []field {
-	return []field{
-		{"name", true, func(path string, t json.Token) { p.Name = r.text(path, t, maxName) }},
-		{"address", true, func(path string, t json.Token) {
-			r.list(path, t, maxAddressLines, func(path string, t json.Token) {
-				p.Address = append(p.Address, r.text(path, t, maxAddressLine))
-			})
-		}},
-		{"tax_id", false, func(path string, t json.Token) { p.TaxID = r.text(path, t, maxTaxID) }},
-		{"email", false, func(path string, t json.Token) { p.Email = r.email(path, t) }},
-	}
-}
-
-func (r *reader) paymentFields(p *Payment) []field {
-	return []field{
-		{"iban", false, func(path string, t json.Token) { p.IBAN = r.iban(path, t) }},
-		{"bic", false, func(path string, t json.Token) { p.BIC = r.bic(path, t) }},
-		{"reference", false, func(path string, t json.Token) { p.Reference = r.text(path, t, maxReference) }},
-	}
+	}, r.termsFields(d), r.orderFields(&d.Orders))
 }
 
 func (r *reader) claimFields(c *claims) []field {
@@ -111,35 +101,10 @@ func (r *reader) claimFields(c *claims) []field {
 			}
 		}}
 	}
-	return []field{claim("net", &c.net), claim("tax", &c.tax), claim("gross", &c.gross), claim("due", &c.due)}
-}
-
-// line reads one line and, when all of it could be read, how its tax rate and
-// category go together.
-func (r *reader) line(path string, tok json.Token) Line {
-	var l Line
-	before, rateGiven := r.count(), false
-	r.object(path, tok, []field{
-		{"description", true, func(p string, t json.Token) {
-			l.Description = r.prose(p, t, maxDescription, maxDescriptionLines)
-		}},
-		{"quantity", true, func(p string, t json.Token) { l.Quantity, _ = r.decimal(p, t, maxDigits, maxDecimals) }},
-		{"unit", false, func(p string, t json.Token) { l.Unit = r.text(p, t, maxUnit) }},
-		{"unit_price", true, func(p string, t json.Token) {
-			l.UnitPrice, _ = r.positive(p, t, maxDigits, maxDecimals,
-				": use a negative quantity for what is taken back, or a credit note (EN 16931 BR-27)")
-		}},
-		{"discount_percent", false, func(p string, t json.Token) { l.DiscountPercent, _ = r.percent(p, t) }},
-		{"tax_rate", false, func(p string, t json.Token) {
-			rateGiven = true
-			l.TaxRate, _ = r.percent(p, t)
-		}},
-		{"tax_category", false, func(p string, t json.Token) { l.TaxCategory = r.category(p, t) }},
-	})
-	if r.count() == before {
-		r.checkTax(path, &l, rateGiven)
+	return []field{
+		claim("lines", &c.lines), claim("allowances", &c.allowances), claim("charges", &c.charges), claim("net", &c.net),
+		claim("tax", &c.tax), claim("gross", &c.gross), claim("rounding", &c.rounding), claim("due", &c.due),
 	}
-	return l
 }
 
 func (r *reader) category(path string, tok json.Token) Category {

@@ -41,11 +41,14 @@ func oneProblem(tb testing.TB, raw []byte, field string, words ...string) {
 func TestParseReadsEveryField(t *testing.T) {
 	t.Parallel()
 	d := parse(t, Example())
+	first := d.Lines[0]
 	got := []any{d.Key(), d.Type, d.IssueDate.Format("2006-01-02"), d.DueDate.Format("2006-01-02"), d.Currency, d.Issuer.Email,
-		d.Issuer.TaxID, d.Customer.Name, len(d.Customer.Address), d.Prepaid, d.Payment, d.Locale, d.Paper, len(d.Lines), d.Lines[0]}
+		d.Issuer.TaxID, d.Customer.Name, len(d.Customer.Address), d.Prepaid, d.Payment.IBAN, d.Payment.BIC, d.Payment.Reference,
+		d.Locale, d.Paper, len(d.Lines), first.Description, first.Quantity, first.Unit, first.UnitPrice, first.DiscountPercent,
+		first.TaxRate, first.TaxCategory}
 	want := "[2026-0042 invoice 2026-03-31 2026-04-14 {EUR 2} rechnung@nordlicht.example DE123456789 Καφέ Ακρόπολις & Fils SARL 4 1000 " +
-		"{DE89370400440532013000 COBADEFFXXX 2026-0042} en A4 6 {Round table in oiled oak, 90 cm, with a base of blackened steel; " +
-		"assembled on site, packaging taken back 4 pcs 389 10 19 S}]"
+		"DE89370400440532013000 COBADEFFXXX 2026-0042 en A4 6 Round table in oiled oak, 90 cm, with a base of blackened steel; " +
+		"assembled on site, packaging taken back 4 pcs 389 10 19 S]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}

@@ -88,19 +88,38 @@ type sumTable struct {
 
 func (l *layout) sumRows() []sumRow {
 	c := l.doc.Currency
-	rows := []sumRow{
-		{label: l.words.net, value: l.words.money(l.sums.Net, c)},
-		{label: l.words.taxTotal, value: l.words.money(l.sums.Tax, c)},
-		{label: l.words.gross, value: l.words.money(l.sums.Gross, c)},
-	}
+	rows := append(l.adjustmentSums(),
+		sumRow{label: l.words.net, value: l.words.money(l.sums.Net, c)},
+		sumRow{label: l.words.taxTotal, value: l.words.money(l.sums.Tax, c)},
+		sumRow{label: l.words.gross, value: l.words.money(l.sums.Gross, c)})
 	if !l.sums.Prepaid.IsZero() {
 		rows = append(rows, sumRow{label: l.words.prepaid, value: l.words.money(l.sums.Prepaid.Neg(), c)})
+	}
+	if !l.sums.Rounding.IsZero() {
+		rows = append(rows, sumRow{label: l.words.terms().rounding, value: l.words.money(l.sums.Rounding, c)})
 	}
 	label := l.words.amountDue
 	if l.doc.Type == TypeCreditNote {
 		label = l.words.amountCredited
 	}
 	return append(rows, sumRow{label, l.words.money(l.sums.Due, c), true})
+}
+
+// adjustmentSums lead from the sum of the lines to the net total, where
+// something stands between them.
+func (l *layout) adjustmentSums() []sumRow {
+	c, words := l.doc.Currency, l.words.terms()
+	if len(l.doc.Allowances)+len(l.doc.Charges) == 0 {
+		return nil
+	}
+	rows := []sumRow{{label: words.lineSum, value: l.words.money(l.sums.LineNet, c)}}
+	if len(l.doc.Allowances) > 0 {
+		rows = append(rows, sumRow{label: words.allowances, value: l.words.money(l.sums.AllowanceTotal.Neg(), c)})
+	}
+	if len(l.doc.Charges) > 0 {
+		rows = append(rows, sumRow{label: words.charges, value: l.words.money(l.sums.ChargeTotal, c)})
+	}
+	return rows
 }
 
 func (l *layout) fitSums(size float64) sumTable {
@@ -180,7 +199,7 @@ func (l *layout) fitTaxes(size, right float64) taxTable {
 	t.base = l.newNumberColumn(l.words.taxBase, t.heading)
 	t.tax = l.newNumberColumn(l.words.taxAmount, t.heading)
 	for _, g := range l.sums.Taxes {
-		t.names = append(t.names, l.words.taxName(g.Category, g.Rate))
+		t.names = append(t.names, l.taxName(g))
 		t.base.measure(l, t.text, l.words.fixed(g.Net, l.doc.Currency.Minor))
 		t.tax.measure(l, t.text, l.words.fixed(g.Tax, l.doc.Currency.Minor))
 	}
@@ -188,6 +207,18 @@ func (l *layout) fitTaxes(size, right float64) taxTable {
 	t.base.right = l.left + t.nameWidth + columnGap + t.base.width()
 	t.tax.right = t.base.right + columnGap + t.tax.width()
 	return t
+}
+
+// taxName is the rate and, where the document gives one, the reason of an
+// exemption.
+func (l *layout) taxName(g TaxGroup) string {
+	name := l.words.taxName(g.Category, g.Rate)
+	for _, e := range l.doc.Exemptions {
+		if e.Category == g.Category && e.Reason != "" {
+			name += "\n" + l.words.isolated(e.Reason)
+		}
+	}
+	return name
 }
 
 func (t *taxTable) head(row *pdf.Element) []strip {

@@ -3,6 +3,8 @@ package invoice
 import (
 	"slices"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/fenceline/fenceline/jobs/invoice/pdf"
 )
 
@@ -26,6 +28,7 @@ type lineText struct {
 
 // charges is the table of what is charged, with the sums below it.
 func (l *layout) charges() {
+	l.entries = l.tableEntries()
 	texts := l.lineTexts()
 	var t lineTable
 	for _, size := range tableSizes() {
@@ -47,7 +50,7 @@ func (l *layout) charges() {
 }
 
 func (l *layout) lineTexts() []lineText {
-	out := make([]lineText, len(l.doc.Lines))
+	out := make([]lineText, len(l.doc.Lines), len(l.entries))
 	for i, line := range l.doc.Lines {
 		t := lineText{amount: l.words.fixed(l.sums.Lines[i], l.doc.Currency.Minor)}
 		if l.look.shows(ColumnPosition) {
@@ -63,14 +66,27 @@ func (l *layout) lineTexts() []lineText {
 			t.discount = l.words.percent(line.DiscountPercent)
 		}
 		if l.look.shows(ColumnTax) {
-			t.tax = l.words.percent(line.TaxRate)
-			if line.TaxCategory != CategoryStandard {
-				t.tax.text += " " + string(line.TaxCategory)
-			}
+			t.tax = l.taxText(line.TaxRate, line.TaxCategory)
 		}
 		out[i] = t
 	}
+	for _, e := range l.entries[len(l.doc.Lines):] {
+		t := lineText{amount: l.words.fixed(e.amount, l.doc.Currency.Minor)}
+		if l.look.shows(ColumnTax) {
+			t.tax = l.taxText(e.rate, e.category)
+		}
+		out = append(out, t)
+	}
 	return out
+}
+
+// taxText is a rate and, where it is not the standard one, its category.
+func (l *layout) taxText(rate decimal.Decimal, c Category) number {
+	n := l.words.percent(rate)
+	if c != CategoryStandard {
+		n.text += " " + string(c)
+	}
+	return n
 }
 
 // numberColumn is a column whose numbers stand with their points one below the
@@ -152,7 +168,7 @@ func (l *layout) fitTable(texts []lineText, size float64) lineTable {
 		t.discount.measure(l, t.text, text.discount)
 		t.tax.measure(l, t.text, text.tax)
 		t.amount.measure(l, t.text, text.amount)
-		if unit := l.doc.Lines[i].Unit; unit != "" && text.quantity.text != "" {
+		if unit := l.entries[i].unit; unit != "" && text.quantity.text != "" {
 			t.unitWidth = min(max(t.unitWidth, l.set(unitField(i), 0, t.faint, unit).width()), maxUnitWidth)
 		}
 	}
@@ -205,9 +221,9 @@ func (t *lineTable) head(row *pdf.Element) strip {
 // row is one line of the document: its numbers beside the first line of its
 // description.
 func (t *lineTable) row(i int, of *pdf.Element) []strip {
-	l, text, line := t.l, t.texts[i], t.l.doc.Lines[i]
+	l, text, entry := t.l, t.texts[i], t.l.entries[i]
 	cell := of.Add(pdf.RoleCell)
-	description := l.paragraph(index("lines", i)+".description", t.x, t.descriptionWidth, t.text, line.Description, cell)
+	description := l.paragraph(entry.field, t.x, t.descriptionWidth, t.text, entry.text, cell)
 	columns := []column{nil, description, nil, nil, {nil}}
 	if text.position.text != "" {
 		columns[0] = column{{l.label(t.left, t.faint, text.position.text).as(cell)}}
@@ -215,8 +231,8 @@ func (t *lineTable) row(i int, of *pdf.Element) []strip {
 	if text.quantity.text != "" {
 		cell = of.Add(pdf.RoleCell)
 		columns[2] = column{{t.quantity.piece(l, t.text, text.quantity, cell)}}
-		if line.Unit != "" {
-			columns[3] = l.paragraph(unitField(i), t.unitX, t.unitWidth, t.faint, line.Unit, cell)
+		if entry.unit != "" {
+			columns[3] = l.paragraph(unitField(i), t.unitX, t.unitWidth, t.faint, entry.unit, cell)
 		}
 	}
 	for _, c := range []struct {

@@ -63,7 +63,7 @@ func unprintable(text string) string {
 			return "holds U+FFFD, which stands for characters that were lost before; send the text again from its source"
 		case unicode.IsControl(c) || c == 0x2028 || c == 0x2029:
 			controls = appendNew(controls, c)
-		case unicode.Is(unicode.Co, c) || unicode.Is(unicode.Cf, c) && !steers(c):
+		case unicode.Is(unicode.Co, c) || unicode.Is(unicode.Noncharacter_Code_Point, c) || unicode.Is(unicode.Cf, c) && !steers(c):
 			bad = appendNew(bad, c)
 		}
 	}
