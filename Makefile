@@ -115,6 +115,9 @@ postgres:
 # Reads our Parquet in tests; a version of its package for Node.
 DUCKDB = 1.5.6-r.1
 
+# Read our e-invoices in tests.
+EINVOICE = @e-invoice-eu/core@2.3.4 node-zugferd@0.1.0 factur-x-kit@0.3.1
+
 # For `test`: the servers, and the strangers that look at what we made.
 tools:
 	@command -v go >/dev/null || { echo 'Go is missing: install Go 1.26 or newer.' >&2; exit 1; }
@@ -129,6 +132,7 @@ tools:
 	have spin || packages="$$packages spin"; \
 	have soffice || packages="$$packages libreoffice-calc-nogui"; \
 	/usr/bin/python3 -c 'import openpyxl' 2>/dev/null || python3 -c 'import openpyxl' 2>/dev/null || packages="$$packages python3-openpyxl"; \
+	have xmllint || packages="$$packages libxml2-utils"; \
 	have node && have npm || packages="$$packages nodejs npm"; \
 	have pgbouncer || [ -x /usr/sbin/pgbouncer ] || packages="$$packages pgbouncer"; \
 	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
@@ -137,4 +141,6 @@ tools:
 	echo '(macOS: brew install postgresql@17 redis poppler qpdf spin pgbouncer node libreoffice, pip install openpyxl, and Chromium)' >&2; \
 	exit 1; fi; \
 	[ -e bin/duckdb/node_modules/@duckdb/node-api/package.json ] || \
-	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB)
+	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB); \
+	[ -e bin/einvoice/node_modules/factur-x-kit/package.json ] || \
+	npm install --silent --no-audit --no-fund --prefix bin/einvoice $(EINVOICE)

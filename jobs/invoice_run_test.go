@@ -6,7 +6,9 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -251,5 +253,61 @@ func TestIssueOneInvoice(t *testing.T) {
 	again, same, err := issue(storage.Issuing{Series: "s", Document: good, Customer: "1", Period: "2026-10"})
 	if err != nil || first.Number != "INV-0001" || !first.New || again.Number != first.Number || again.New || same.ID != job.ID {
 		t.Errorf("first %+v, again %+v, %v", first, again, err)
+	}
+}
+
+// PDF and e-invoice are one set of files, or none of them.
+func TestPDFAndEInvoiceTogether(t *testing.T) {
+	t.Parallel()
+	w := billing(t, 0)
+	w.worker()
+	var fields map[string]any
+	w.must(json.Unmarshal(invoice.Example(), &fields))
+	with := func(name string, value any) json.RawMessage {
+		changed := maps.Clone(fields)
+		changed[name] = value
+		raw, err := json.Marshal(changed)
+		w.must(err)
+		return raw
+	}
+	got := w.published(w.ofKind("invoice", string(with("files", []string{"cii", "pdf", "ubl"}))))
+	number := fmt.Sprint(fields["number"])
+	if len(got) != 3 || !strings.HasPrefix(got[number+".pdf"], "%PDF") || !strings.Contains(got[number+".ubl.xml"], "oasis:names:specification:ubl:schema:xsd:Invoice-2") ||
+		!strings.Contains(got[number+".cii.xml"], "CrossIndustryInvoice") {
+		t.Errorf("published %d files", len(got))
+	}
+	fields["files"] = []string{"ubl"}
+	for payload, field := range map[string]string{
+		string(with("files", []string{"doc"})): "files[0]", string(with("files", "pdf")): "files", string(with("strict", 1)): "strict",
+		string(with("issuer", map[string]any{"name": "A", "address": []string{"B"}})): "issuer", // no country, no VAT id: enough for paper only
+	} {
+		_, err := w.dispatcher.Dispatch(w.ctx, nil, jobs.Request{Kind: "invoice", Payload: json.RawMessage(payload)})
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Problems[0].Field, field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// A strict document with characters that no font has is refused for good.
+func TestStrictInvoices(t *testing.T) {
+	t.Parallel()
+	w := billing(t, 0)
+	w.worker()
+	var fields map[string]any
+	w.must(json.Unmarshal(invoice.Example(), &fields))
+	fields["notes"], fields["strict"] = "𓀀", true
+	raw, err := json.Marshal(fields)
+	w.must(err)
+	if got := w.ends(w.ofKind("invoice", string(raw)), storage.JobFailed); got.Attempts != 1 || !strings.Contains(deref(got.Error), "no font") {
+		t.Errorf("%d attempts, %s", got.Attempts, deref(got.Error))
+	}
+	fields["strict"] = false
+	raw, err = json.Marshal(fields)
+	w.must(err)
+	done := w.ends(w.ofKind("invoice", string(raw)), storage.JobDone)
+	attempt, err := w.store.Attempt(w.ctx, *done.AttemptID)
+	if err != nil || !strings.Contains(string(attempt.Warnings), "notes") {
+		t.Errorf("warnings %s, %v", attempt.Warnings, err)
 	}
 }

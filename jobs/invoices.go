@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/invoice"
+	"github.com/fenceline/fenceline/jobs/invoice/einvoice"
 )
 
 // The files that an invoice can be published as.
@@ -50,7 +52,10 @@ func parseInvoiceRequest(raw json.RawMessage) (invoiceRequest, error) {
 		return r, fmt.Errorf("encode the document: %w", err)
 	}
 	r.document, err = invoice.Parse(rest)
-	return r, invalid.Join(refused.OrNil(), err)
+	if err = invalid.Join(refused.OrNil(), err); err == nil && !slices.Equal(r.files, []string{invoicePDF}) {
+		err = einvoice.Check(r.document)
+	}
+	return r, err
 }
 
 func (r *invoiceRequest) readFiles(raw json.RawMessage, refused *invalid.Error) []string {
@@ -111,21 +116,44 @@ func (i InvoiceRenderers) render(run *Run, r invoiceRequest) error {
 }
 
 func (i InvoiceRenderers) renderFile(run *Run, r invoiceRequest, file string) error {
-	out, err := run.Create(r.document.Filename(), invoicePDF, "application/pdf")
+	kind := invoiceFileKinds()[file]
+	out, err := run.Create(strings.TrimSuffix(r.document.Filename(), ".pdf")+kind.ending, file, kind.mediaType)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
+	if err := kind.write(i, run, out, r); err != nil {
+		return err
+	}
+	return out.Commit(int64(len(r.document.Lines)))
+}
+
+// invoiceFileKind is how a file of an invoice is made.
+type invoiceFileKind struct {
+	ending, mediaType string
+	write             func(i InvoiceRenderers, run *Run, w io.Writer, r invoiceRequest) error
+}
+
+func invoiceFileKinds() map[string]invoiceFileKind {
+	return map[string]invoiceFileKind{
+		invoicePDF: {".pdf", "application/pdf", InvoiceRenderers.writePDF},
+		invoiceUBL: {".ubl.xml", "application/xml", func(_ InvoiceRenderers, _ *Run, w io.Writer, r invoiceRequest) error {
+			return einvoice.WriteUBL(w, r.document, r.document.Totals())
+		}},
+		invoiceCII: {".cii.xml", "application/xml", func(_ InvoiceRenderers, _ *Run, w io.Writer, r invoiceRequest) error {
+			return einvoice.WriteCII(w, r.document, r.document.Totals())
+		}},
+	}
+}
+
+func (i InvoiceRenderers) writePDF(run *Run, w io.Writer, r invoiceRequest) error {
 	renderer := i.lenient
 	if r.strict {
 		renderer = i.strict
 	}
-	rendered, err := renderer.WritePDF(out, r.document)
-	if err != nil {
-		return err
-	}
+	rendered, err := renderer.WritePDF(w, r.document)
 	if len(rendered.Warnings) > 0 {
 		run.Warn(rendered.Warnings)
 	}
-	return out.Commit(int64(len(r.document.Lines)))
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -58,4 +59,11 @@ func (s *Server) apiNumbers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return respond(w, http.StatusOK, numbers)
+}
+
+// apiInvoiceSchema is the JSON Schema of documents.
+func (s *Server) apiInvoiceSchema(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/schema+json")
+	_, err := w.Write(invoice.Schema())
+	return err
 }

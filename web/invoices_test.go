@@ -28,6 +28,7 @@ func TestAPIInvoices(t *testing.T) {
 	w.call("/api/v1/invoices", ours, `{"series":"s","document":`+string(invoice.Example())+`}`).want(t, 422, "comes from the series")
 	w.call("/api/v1/invoices", ours, `{"series":"s","document":{}}`).want(t, 422, "currency")
 	w.call("/api/v1/invoices", ours, `{"serie":"s"}`).want(t, 422, "customer, document, period, series, tenant")
+	w.get("/api/v1/invoices/schema", ours).want(t, 200, `"$schema"`, "due_date")
 	w.get("/api/v1/series/s", ours).want(t, 200, `"used":1`, `"missing":[]`)
 	w.get("/api/v1/series/s", theirs).want(t, 404)
 	w.get("/api/v1/series/s?tenant=acme", theirs).want(t, 403)

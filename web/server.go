@@ -127,6 +127,7 @@ func (s *Server) routes() []route {
 		{"GET", "/api/v1/exports/{id}/files/{name}", api, s.download},
 		{"GET", "/api/v1/reports", api, s.apiReports},
 		{"POST", "/api/v1/invoices", api, s.apiIssue},
+		{"GET", "/api/v1/invoices/schema", api, s.apiInvoiceSchema},
 		{"GET", "/api/v1/series/{name}", api, s.apiNumbers},
 		{"GET", "/api/v1/batches", api, s.apiBatches},
 		{"GET", "/api/v1/batches/{id}", api, s.apiBatch},

@@ -44,19 +44,24 @@ func (c *cli) dispatchCmd() *cobra.Command {
 		},
 	}
 	r.register(report.Flags())
+	var with []string
 	invoice := &cobra.Command{
 		Use: "invoice FILE", Short: "Dispatch an invoice document (JSON; - for standard input)",
-		Example: "  fenceline dispatch invoice invoice.json --wait -o inv.pdf",
+		Example: "  fenceline dispatch invoice invoice.json --wait -o inv.pdf\n  fenceline dispatch invoice invoice.json --files pdf,ubl -o .",
 		Args:    exactly("FILE"), RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := readInput(args[0])
 			if err != nil {
 				return err
 			}
+			if raw, err = withFiles(raw, with); err != nil {
+				return err
+			}
 			return c.dispatch(cmd.Context(), "invoice", json.RawMessage(raw), f)
 		},
 	}
+	filesFlag(invoice, &with)
 	invoices := c.dispatchInvoicesCmd(&f)
-	g := group("dispatch", "Ask for an export", report, invoice, invoices, c.exampleInvoiceCmd())
+	g := group("dispatch", "Ask for an export", report, invoice, invoices, c.exampleInvoiceCmd(), c.invoiceSchemaCmd())
 	for _, cmd := range []*cobra.Command{report, invoice, invoices} {
 		f.register(cmd)
 	}

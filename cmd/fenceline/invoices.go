@@ -13,6 +13,7 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -136,6 +137,7 @@ func (c *cli) invoiceCmd() *cobra.Command {
 // invoiceIssueCmd issues one document: number and job in one transaction.
 func (c *cli) invoiceIssueCmd() *cobra.Command {
 	var n storage.Issuing
+	var with []string
 	cmd := &cobra.Command{
 		Use: "issue FILE", Short: "Give a document the next number of a series and ask for its files",
 		Long:    "Gives the document in FILE (JSON without a number; - for standard input) the next number of a series and asks\nfor its files, together or not at all: a document that is refused takes no number.",
@@ -145,7 +147,9 @@ func (c *cli) invoiceIssueCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			n.Document = raw
+			if n.Document, err = withFiles(raw, with); err != nil {
+				return err
+			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
 				issued, job, err := jobs.IssueInvoice(ctx, a.store, a.dispatcher, n, jobs.RequestedBy("cli"))
 				if err != nil {
@@ -165,7 +169,34 @@ func (c *cli) invoiceIssueCmd() *cobra.Command {
 	cmd.Flags().StringVar(&n.Series, "series", "", "the series that gives the number (needed)")
 	cmd.Flags().StringVar(&n.Customer, "customer", "", "with --period: one invoice for both, however often it is asked for")
 	cmd.Flags().StringVar(&n.Period, "period", "", "with --customer")
+	filesFlag(cmd, &with)
 	return cmd
+}
+
+func filesFlag(cmd *cobra.Command, with *[]string) {
+	cmd.Flags().StringSliceVar(with, "files", nil, "pdf, ubl and cii (the e-invoice, EN 16931), with commas; pdf alone when nothing is asked for")
+}
+
+// withFiles puts the files that are asked for into a document. What is no object
+// is left as it is: the kind says what is wrong with it.
+func withFiles(document []byte, files []string) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if len(files) == 0 || json.Unmarshal(document, &fields) != nil || fields == nil {
+		return document, nil
+	}
+	raw, err := json.Marshal(files)
+	if err != nil {
+		return nil, err
+	}
+	fields["files"] = raw
+	return json.Marshal(fields)
+}
+
+func (c *cli) invoiceSchemaCmd() *cobra.Command {
+	return &cobra.Command{Use: "invoice-schema", Short: "Print the JSON Schema of invoice documents", Args: exactly(), RunE: func(*cobra.Command, []string) error {
+		_, err := c.out.Write(invoice.Schema())
+		return err
+	}}
 }
 
 func (c *cli) invoiceVoidCmd() *cobra.Command {
