@@ -19,9 +19,16 @@ const maxPasted = 4 << 10
 // asCLI is the command that asks for the same again.
 func asCLI(j storage.Job) string {
 	words := []string{"fenceline", "dispatch", j.Kind}
-	if j.Kind == "report" {
+	switch j.Kind {
+	case "report":
 		words = append(words, reportWords(j.Payload)...)
-	} else {
+	case jobs.InvoiceRunName:
+		words = append(words, runWords(j.Payload)...)
+	case jobs.BatchZIPName:
+		var p struct{ Batch string }
+		_ = json.Unmarshal(j.Payload, &p) // it was checked when the job was made
+		words = []string{"fenceline", "batch", "zip", p.Batch}
+	default:
 		words = append(words, j.Kind+".json")
 	}
 	if j.Tenant != jobs.DefaultTenant {
@@ -38,10 +45,7 @@ func reportWords(payload json.RawMessage) []string {
 	if err != nil { // of a version that this page does not know
 		return []string{"report.json"}
 	}
-	list := []string{p.Report}
-	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
-		list = append(list, "--param", name+"="+p.Params[name])
-	}
+	list := append([]string{p.Report}, paramWords(p.Params)...)
 	for _, flag := range [][2]string{{"--format", strings.Join(p.Formats, ",")}, {"--preset", p.Preset}, {"--locale", p.Locale}, {"--delimiter", p.Delimiter}, {"--zone", p.Zone}} {
 		if flag[1] != "" {
 			list = append(list, flag[0], flag[1])
@@ -51,6 +55,25 @@ func reportWords(payload json.RawMessage) []string {
 		list = append(list, fmt.Sprintf("--strict=%t", *p.Strict))
 	}
 	return list
+}
+
+func paramWords(params jobs.ParamValues) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		list = append(list, "--param", name+"="+params[name])
+	}
+	return list
+}
+
+// runWords are those of an invoice run.
+func runWords(payload json.RawMessage) []string {
+	var p struct {
+		Source string
+		Params jobs.ParamValues
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return []string{"SOURCE"}
+	}
+	return append([]string{p.Source}, paramWords(p.Params)...)
 }
 
 // asCurl is the call of the API that asks for the same again.

@@ -133,6 +133,14 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("the call is\n%s, want in it\n%s", got, want)
 	}
 	j = storage.Job{Kind: "invoice", Tenant: "acme", Payload: json.RawMessage(`"` + strings.Repeat("x", maxPasted) + `"`)}
+	for want, other := range map[string]storage.Job{
+		"fenceline dispatch invoices monthly --param month=2026-10 --wait": {Kind: "invoices", Tenant: "default", Payload: json.RawMessage(`{"source":"monthly","params":{"month":"2026-10"}}`)},
+		"fenceline batch zip 0190 --tenant acme --wait":                    {Kind: "batch.zip", Tenant: "acme", Payload: json.RawMessage(`{"batch":"0190"}`)},
+	} {
+		if got := asCLI(other); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 	if got, want := asCLI(j), "fenceline dispatch invoice invoice.json --tenant acme --wait"; got != want {
 		t.Errorf("the command is %s, want %s", got, want)
 	}
