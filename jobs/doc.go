@@ -30,4 +30,14 @@
 // A job's failures are the errors of its own work: they use up its attempts. A
 // worker that falls silent is a crash, counted apart; a worker that is stopped
 // and a lease that is lost count as nothing, and neither does waiting.
+//
+// # Kinds
+//
+// A [Kind] turns a payload into files. [Reports] reads a source once and writes
+// every format that was asked for; package report knows definitions and formats,
+// and programs add sources and formats of their own. [InvoiceKind] renders one
+// document as PDF and e-invoice. [InvoiceRuns] issues the invoices of a source,
+// each with a number that its transaction takes, and asks for their files in one
+// batch; what the run itself publishes is its manifest. [BatchZIPKind] packs what
+// a batch has published.
 package jobs
