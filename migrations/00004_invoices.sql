@@ -15,6 +15,7 @@ CREATE TABLE fenceline.batches (
 );
 CREATE INDEX batches_of_tenant ON fenceline.batches (tenant, id DESC);
 ALTER TABLE fenceline.jobs ADD COLUMN batch_id uuid REFERENCES fenceline.batches ON DELETE RESTRICT;
+CREATE INDEX jobs_failed ON fenceline.jobs (tenant, id) WHERE state = 'failed';
 CREATE INDEX jobs_of_batch ON fenceline.jobs (batch_id, state, id) WHERE batch_id IS NOT NULL;
 
 CREATE TABLE fenceline.invoice_series (

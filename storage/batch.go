@@ -121,13 +121,7 @@ func (s *Store) RetryBatch(ctx context.Context, scope Scope, id uuid.UUID) (int6
 	if _, err := s.Batch(ctx, scope, id); err != nil {
 		return 0, err
 	}
-	tag, err := s.pool.Exec(ctx, `UPDATE fenceline.jobs SET state = 'queued', finished_at = NULL, attempt_id = NULL, failures = 0, crashes = 0,
-		waiting_for = NULL, generation = generation + 1, due_at = clock_timestamp(), ring_at = clock_timestamp()
-		WHERE batch_id = $1 AND state = 'failed'`, id)
-	if err != nil {
-		return 0, fmt.Errorf("retry batch %s: %w", id, err)
-	}
-	return tag.RowsAffected(), nil
+	return s.RetryFailed(ctx, scope, FailedFilter{Batch: id})
 }
 
 // BatchFile is a file that a job of a batch has published.

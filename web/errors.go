@@ -35,6 +35,7 @@ var (
 	errNoRoute    = &failure{404, "not-found", "Not found", "There is no such address."}
 	errMissing    = &failure{404, "not-found", "Not found", "It does not exist, or this account may not see it."}
 	errMethod     = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
+	errNotFailed  = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again."}
 	errEnded      = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
 	errGone       = &failure{410, "gone", "Gone", "It was deleted."}
 	errFilesGone  = &failure{410, "files-gone", "These files are gone",
@@ -89,6 +90,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errMissing, nil
 	case errors.Is(err, storage.ErrGone):
 		return errGone, nil
+	case errors.Is(err, storage.ErrNotFailed):
+		return errNotFailed, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
 	case errors.Is(err, storage.ErrCursor):

@@ -114,3 +114,38 @@ func TestInvoiceCommands(t *testing.T) {
 		}
 	}
 }
+
+func TestJobRetry(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	s.report("late", "SELECT a FROM public.late ORDER BY 1")
+	s.sql("CREATE TABLE public.late (a int)")
+	s.start("work").says("worker started")
+	ask := func(args ...string) storage.Job {
+		return asJSON[struct{ Job storage.Job }](s, append([]string{"dispatch", "report", "late", "--max-attempts", "1"}, args...)...).Job
+	}
+	s.sql("CREATE FUNCTION public.stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$",
+		"CREATE TRIGGER stop BEFORE INSERT ON fenceline.files FOR EACH ROW EXECUTE FUNCTION public.stop()")
+	one, two, three := ask(), ask("--format", "xlsx"), ask("--format", "jsonl")
+	for _, job := range []storage.Job{one, two, three} {
+		until(t, "the job has failed", func() bool { return s.job(job.ID).State == storage.JobFailed })
+	}
+	s.sql("DROP TRIGGER stop ON fenceline.files")
+	if r := s.run("job", "retry"); r.code != exitUsage {
+		t.Errorf("without anything: %d, %s", r.code, r.err)
+	}
+	s.ok("job", "retry", one.ID.String())
+	until(t, "it is done", func() bool { return s.job(one.ID).State == storage.JobDone })
+	if r := s.run("job", "retry", one.ID.String()); r.code != exitRefused {
+		t.Errorf("a job that is done: %d, %s", r.code, r.err)
+	}
+	if out := s.ok("job", "retry", "--all", "--error", "DISK IS FULL"); !strings.Contains(out, "2 failed jobs match") {
+		t.Error(out)
+	}
+	if out := s.ok("job", "retry", "--all", "--error", "disk is full", "--yes"); !strings.Contains(out, "2 jobs are queued again") {
+		t.Error(out)
+	}
+	for _, job := range []storage.Job{two, three} {
+		until(t, "it is done", func() bool { return s.job(job.ID).State == storage.JobDone })
+	}
+}

@@ -56,7 +56,7 @@ func (c *cli) jobCmd() *cobra.Command {
 			return c.print(map[string]any{"job": id, "state": after}, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", id, after) })
 		})
 	}}
-	return group("job", "Jobs", list, show, cancel)
+	return group("job", "Jobs", list, show, cancel, c.jobRetryCmd())
 }
 
 func (c *cli) showJob(ctx context.Context, store *storage.Store, text string) error {
