@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -59,7 +58,7 @@ type Worker struct {
 	metrics   *Metrics
 	faults    Faults
 
-	running sync.WaitGroup
+	running door
 }
 
 // NewWorker prepares a worker; [Worker.Run] starts it.
@@ -103,11 +102,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // drain waits for what runs, at most for the grace and then for the hand-over.
 func (w *Worker) drain(cancel context.CancelCauseFunc) {
-	idle := make(chan struct{})
-	go func() {
-		w.running.Wait()
-		close(idle)
-	}()
+	idle := w.running.close()
 	grace := time.NewTimer(w.conf.Grace)
 	defer grace.Stop()
 	select {
@@ -129,8 +124,10 @@ func (w *Worker) drain(cancel context.CancelCauseFunc) {
 // answer is called by asynq for a bell. Its result means nothing to the job:
 // that stands in PostgreSQL, and the relay rings again if need be.
 func (w *Worker) answer(ctx context.Context, t *asynq.Task) error {
-	w.running.Add(1)
-	defer w.running.Done()
+	if !w.running.enter() { // asynq had it in hand when we stopped
+		return nil
+	}
+	defer w.running.leave()
 	var c call
 	if err := json.Unmarshal(t.Payload(), &c); err != nil {
 		return fmt.Errorf("read the bell: %w", err)
