@@ -173,10 +173,52 @@ func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the payload: %w", err)
 	}
-	if bytes.Contains(out, []byte(`\u0000`)) {
+	nul, replaced := 0, 0
+	eachText(v, func(text string) {
+		nul += strings.Count(text, "\x00")
+		replaced += strings.Count(text, "\ufffd")
+	})
+	if nul > 0 {
 		return nil, invalid.New("payload", "", "holds the character U+0000, which PostgreSQL cannot store")
 	}
+	// The decoder puts U+FFFD for what is no text, without a word.
+	if !utf8.Valid(raw) || replaced != writtenReplacements(raw) {
+		return nil, invalid.New("payload", "", "holds bytes that are no UTF-8, or half of a surrogate pair")
+	}
 	return out, nil
+}
+
+// eachText calls fn with every name and text of a decoded JSON value.
+func eachText(v any, fn func(string)) {
+	switch v := v.(type) {
+	case string:
+		fn(v)
+	case []any:
+		for _, item := range v {
+			eachText(item, fn)
+		}
+	case map[string]any:
+		for name, item := range v {
+			fn(name)
+			eachText(item, fn)
+		}
+	}
+}
+
+// writtenReplacements is how often JSON has the character U+FFFD, as itself or escaped.
+func writtenReplacements(raw []byte) int {
+	n := bytes.Count(raw, []byte("\ufffd"))
+	for rest := raw; ; {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 || at+1 == len(rest) {
+			return n
+		}
+		rest = rest[at+1:]
+		if len(rest) >= 5 && bytes.EqualFold(rest[:5], []byte("ufffd")) {
+			n++
+		}
+		rest = rest[1:] // what stands behind a backslash may be one itself
+	}
 }
 
 // namePattern is what names of tenants and queues may look like. They are never

@@ -73,6 +73,10 @@ func TestDispatchRefusesBadRequests(t *testing.T) {
 		{name: "no time", kind: "report", payload: good, options: []jobs.Option{jobs.Timeout(0)}, field: "timeout", says: "second"},
 		{name: "a delay into the past", kind: "report", payload: good, options: []jobs.Option{jobs.Delay(-time.Second)}, field: "delay", says: "zero"},
 		{name: "a NUL in the payload", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01\u0000"}}`, field: "payload", says: "U+0000"},
+		{name: "half a surrogate pair", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01\ud800"}}`, field: "payload", says: "surrogate"},
+		{name: "bytes that are no text", kind: "report", payload: "{\"report\":\"sal\xffes\"}", field: "payload", says: "UTF-8"},
+		{name: "a backslash and a u0000 that is text", kind: "report", payload: `{"report":"sales","params":{"from":"a\\u0000b"}}`, field: "params.from", says: "date"},
+		{name: "a replacement character that was written", kind: "report", payload: `{"report":"sales","params":{"from":"a\uFFFD�"}}`, field: "params.from", says: "date"},
 		{name: "a long key", kind: "report", payload: good, options: []jobs.Option{jobs.IdempotencyKey(strings.Repeat("x", 300))}, field: "idempotency_key", says: "255"},
 		{name: "a huge payload", kind: "report", payload: `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, field: "payload", says: "bytes"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/tabular"
 	"github.com/fenceline/fenceline/storage"
@@ -76,7 +77,7 @@ func (v *InvoiceRuns) Kind() Kind {
 			return Task{}, invalid.New("source", p.Source, "is a report and no source of invoices: a source has a line `series: NAME`")
 		}
 		r := invoiceRun{asked: a, tenant: in.Tenant, period: period(a)}
-		r.key = a.def.Name + "?" + r.period
+		r.key = r.period
 		return Task{
 			Key: r.key, Title: reportTitle(a.def, p.Params),
 			Check:  func(ctx context.Context) error { return v.check(ctx, r) },
@@ -85,7 +86,8 @@ func (v *InvoiceRuns) Kind() Kind {
 	}}
 }
 
-// period is what the parameters ask for, as text; the tenant is no part of it.
+// period is the source with what its parameters ask for, as text; the tenant is no
+// part of it. Two sources may share a series, and bill the same customer.
 func period(a asked) string {
 	values := url.Values{}
 	for name, v := range a.values {
@@ -94,9 +96,9 @@ func period(a asked) string {
 		}
 	}
 	if len(values) == 0 {
-		return "once"
+		return a.def.Name
 	}
-	return values.Encode()
+	return a.def.Name + "?" + values.Encode()
 }
 
 // check refuses a run that cannot begin: a source without the columns, a series
@@ -197,7 +199,8 @@ type issuer struct {
 	batch    uuid.UUID
 	manifest *manifest
 	rows     []row
-	refused  map[string]int // rows by reason
+	refused  map[string]int      // rows by reason
+	seen     map[string]struct{} // customers with a row that is an invoice
 }
 
 // add checks a row before any number is taken.
@@ -214,20 +217,36 @@ func (i *issuer) add(ctx context.Context, customer, document []byte) error {
 			_, r.refused = parseInvoiceRequest(raw)
 		}
 	}
+	if r.refused == nil {
+		r.refused = i.again(r.customer)
+	}
 	if i.rows = append(i.rows, r); len(i.rows) >= issueTogether {
 		return i.flush(ctx)
 	}
 	return nil
 }
 
+// again refuses a customer that had a row before in this run: the customer's one
+// invoice is of that row, and what this row charges would be lost.
+func (i *issuer) again(customer string) error {
+	if _, known := i.seen[customer]; known {
+		return invalid.New("customer", "", "has a row above: a run issues one invoice per customer; put all lines into one document")
+	}
+	if i.seen == nil {
+		i.seen = map[string]struct{}{}
+	}
+	i.seen[customer] = struct{}{}
+	return nil
+}
+
 // withNumber is the document with a number, which its source does not know.
 func withNumber(document json.RawMessage, number string) (json.RawMessage, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(document, &fields); err != nil || fields == nil {
-		return nil, invalid.New("document", "", "must be a JSON object")
+	fields, err := invoice.Fields(document)
+	if err != nil {
+		return nil, err
 	}
-	if _, given := fields["number"]; given {
-		return nil, invalid.New("document.number", string(fields["number"]), "comes from the series: leave it out")
+	if number, given := fields["number"]; given {
+		return nil, invalid.New("document.number", shown(number), "comes from the series: leave it out")
 	}
 	fields["number"], _ = json.Marshal(number) // a string always can
 	return json.Marshal(fields)

@@ -167,6 +167,46 @@ func TestRowsThatAreNoInvoice(t *testing.T) {
 	}
 }
 
+// A customer has one invoice in a run: what a second row charges is refused and
+// told, not lost. A first row that was refused stands in nobody's way.
+func TestACustomerWithTwoRows(t *testing.T) {
+	t.Parallel()
+	w := billing(t, 120) // more than are issued together
+	w.exec(`ALTER TABLE public.customers DROP CONSTRAINT customers_pkey`)
+	w.exec(`INSERT INTO public.customers SELECT 1, document FROM public.customers WHERE id IN (1, 2)`)
+	w.exec(`INSERT INTO public.customers SELECT 110, document FROM public.customers WHERE id = 110`)
+	w.exec(`INSERT INTO public.customers VALUES (0, NULL)`)
+	w.exec(`INSERT INTO public.customers SELECT 0, document FROM public.customers WHERE id = 2`)
+	w.worker()
+	run := func(want map[string]int) {
+		t.Helper()
+		done := w.ends(w.ofKind("invoices", `{"source":"monthly","params":{"month":"2026-10"}}`), storage.JobDone)
+		if got := outcomes(t, w.current(done)); !maps.Equal(got, want) {
+			t.Errorf("the manifest says %v, want %v", got, want)
+		}
+		attempt, err := w.store.Attempt(w.ctx, *done.AttemptID)
+		w.must(err)
+		if text := string(attempt.Warnings); !strings.Contains(text, "3 × no invoice was issued: customer: has a row above") {
+			t.Errorf("warnings %s", text)
+		}
+	}
+	run(map[string]int{"issued": 121, "refused": 4})
+	run(map[string]int{"issued before": 121, "refused": 4})
+}
+
+// Equal failures of a batch are one reason, whatever the numbers of the invoices.
+func TestFailuresOfABatchByReason(t *testing.T) {
+	t.Parallel()
+	w := billing(t, 3)
+	w.exec(`UPDATE public.customers SET document = document || '{"strict": true, "notes": "𓀀"}'`)
+	w.worker()
+	w.ends(w.ofKind("invoices", `{"source":"monthly","params":{"month":"2026-10"}}`), storage.JobDone)
+	w.until("all jobs have ended", func() bool { _, c := w.onlyBatch(); return c.Ended() })
+	if _, c := w.onlyBatch(); len(c.Failures) != 1 || c.Failures[0].Count != 3 {
+		t.Errorf("failures %+v", c.Failures)
+	}
+}
+
 func TestRunsThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	w := billing(t, 1)
@@ -243,7 +283,9 @@ func TestIssueOneInvoice(t *testing.T) {
 		return jobs.IssueInvoice(w.ctx, w.store, w.dispatcher, n)
 	}
 	for name, n := range map[string]storage.Issuing{"a bad document": {Series: "s", Document: bad}, "no series": {Document: good},
-		"half a key": {Series: "s", Document: good, Customer: "1"}, "a number of its own": {Series: "s", Document: invoice.Example()}} {
+		"half a key": {Series: "s", Document: good, Customer: "1"}, "a number of its own": {Series: "s", Document: invoice.Example()},
+		"a field twice": {Series: "s", Document: append([]byte(`{"prepaid": "1.00", "prepaid": "2.00",`), good[1:]...)},
+		"no JSON":       {Series: "s", Document: good[1:]}} {
 		if _, _, err := issue(n); !errors.As(err, new(*invalid.Error)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -272,6 +314,9 @@ func TestPDFAndEInvoiceTogether(t *testing.T) {
 	}
 	got := w.published(w.ofKind("invoice", string(with("files", []string{"cii", "pdf", "ubl"}))))
 	number := fmt.Sprint(fields["number"])
+	if alone := w.published(w.ofKind("invoice", string(with("files", nil)))); len(alone) != 1 {
+		t.Errorf("null asks for %d files; it is the same as left out", len(alone))
+	}
 	if len(got) != 3 || !strings.HasPrefix(got[number+".pdf"], "%PDF") || !strings.Contains(got[number+".ubl.xml"], "oasis:names:specification:ubl:schema:xsd:Invoice-2") ||
 		!strings.Contains(got[number+".cii.xml"], "CrossIndustryInvoice") {
 		t.Errorf("published %d files", len(got))

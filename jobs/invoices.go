@@ -34,16 +34,16 @@ func invoiceFiles() []string { return []string{invoicePDF, invoiceUBL, invoiceCI
 // parseInvoiceRequest takes the two fields out and checks the rest.
 func parseInvoiceRequest(raw json.RawMessage) (invoiceRequest, error) {
 	r := invoiceRequest{files: []string{invoicePDF}}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return r, invalid.New("payload", "", "must be a JSON object")
+	fields, err := invoice.Fields(raw)
+	if err != nil {
+		return r, err
 	}
 	refused := new(invalid.Error)
-	if files, given := fields["files"]; given {
+	if files, given := fields["files"]; given && string(files) != "null" {
 		r.files = r.readFiles(files, refused)
 	}
 	if strict, given := fields["strict"]; given && json.Unmarshal(strict, &r.strict) != nil {
-		refused.Add("strict", string(strict), "must be true or false")
+		refused.Add("strict", shown(strict), "must be true or false")
 	}
 	delete(fields, "files")
 	delete(fields, "strict")
@@ -61,7 +61,7 @@ func parseInvoiceRequest(raw json.RawMessage) (invoiceRequest, error) {
 func (r *invoiceRequest) readFiles(raw json.RawMessage, refused *invalid.Error) []string {
 	var names []string
 	if json.Unmarshal(raw, &names) != nil || len(names) == 0 {
-		refused.Add("files", string(raw), "must be a list of %s", strings.Join(invoiceFiles(), ", "))
+		refused.Add("files", shown(raw), "must be a list of %s", strings.Join(invoiceFiles(), ", "))
 		return nil
 	}
 	for i, name := range names {
@@ -70,6 +70,16 @@ func (r *invoiceRequest) readFiles(raw json.RawMessage, refused *invalid.Error) 
 		}
 	}
 	return slices.DeleteFunc(invoiceFiles(), func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// shown is a JSON value as a message repeats it: text without its quotes, which
+// the message adds.
+func shown(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
 }
 
 // InvoiceRenderers are how invoices look: one that reports characters which are
@@ -108,7 +118,7 @@ func (i InvoiceRenderers) render(run *Run, r invoiceRequest) error {
 			if errors.Is(err, invoice.ErrMissing) {
 				err = &permanentError{err}
 			}
-			return fmt.Errorf("invoice %s: %w", r.document.Key(), err)
+			return err // without the number, so that a batch counts equal reasons as one
 		}
 		run.Progress(lines)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -97,6 +98,21 @@ func (r *Registry) decode(name string, p Payload) (Task, error) {
 	return k.Decode(p)
 }
 
+// jsonName is what people who write JSON call a type.
+func jsonName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return "a number"
+}
+
 // strictJSON decodes one JSON value into v and refuses unknown fields and
 // anything after the value. The error names the field under prefix.
 func strictJSON(raw []byte, v any, prefix string) error {
@@ -115,7 +131,7 @@ func strictJSON(raw []byte, v any, prefix string) error {
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return invalid.New(prefix+"."+wrong.Field, wrong.Value, "must be a %s", wrong.Type)
+		return invalid.New(prefix+"."+strings.TrimPrefix(wrong.Field, "Choice."), wrong.Value, "must be %s", jsonName(wrong.Type))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return invalid.New(prefix+"."+strings.Trim(name, `"`), "", "is not a known field")

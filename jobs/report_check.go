@@ -113,7 +113,9 @@ func (r *Reports) checkOne(ctx context.Context, def *report.Definition) (Checked
 	case errors.As(err, &mistakes):
 		c.Mistakes = mistakes
 	case err != nil && columns != nil:
-		c.Mistakes = []report.Mistake{{File: def.File, Line: def.Line(1), Message: err.Error()}}
+		for message := range strings.SplitSeq(err.Error(), "\n") { // one for each column that is refused
+			c.Mistakes = append(c.Mistakes, report.Mistake{File: def.File, Line: def.Line(1), Message: message})
+		}
 	case err != nil:
 		return c, err
 	}
@@ -146,7 +148,11 @@ func (r *Reports) Preview(ctx context.Context, tenant, name string, given map[st
 	if err := r.check(ctx, a); err != nil {
 		return report.Page{}, err
 	}
-	rows, err := r.look(ctx, a, previewTimeout)
+	timeout := previewTimeout
+	if own := a.def.Timeout; own > 0 {
+		timeout = min(own, timeout)
+	}
+	rows, err := r.look(ctx, a, timeout)
 	if err != nil {
 		return report.Page{}, r.failed(a, err)
 	}
@@ -176,7 +182,7 @@ func (r *Reports) WriteTo(ctx context.Context, w io.Writer, name string, given m
 	if err != nil {
 		return report.Summary{}, err
 	}
-	rows, err := r.look(ctx, a, 0)
+	rows, err := r.look(ctx, a, a.def.Timeout)
 	if err != nil {
 		return report.Summary{}, r.failed(a, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
@@ -29,6 +30,9 @@ type ParamValues map[string]string
 // UnmarshalJSON keeps numbers as they were written.
 func (p *ParamValues) UnmarshalJSON(raw []byte) error {
 	var values map[string]json.RawMessage
+	if raw = bytes.TrimSpace(raw); raw[0] != '{' && raw[0] != 'n' {
+		return invalid.New("params", string(raw), `is no JSON object: give each parameter by its name, as in {"from": "2026-01-31"}`)
+	}
 	if err := json.Unmarshal(raw, &values); err != nil {
 		return err
 	}
@@ -36,11 +40,11 @@ func (p *ParamValues) UnmarshalJSON(raw []byte) error {
 	for name, v := range values {
 		switch v = bytes.TrimSpace(v); v[0] {
 		case '"':
-			var s string
-			if err := json.Unmarshal(v, &s); err != nil {
-				return err
+			text, ok := report.JSONText(v)
+			if !ok {
+				return invalid.New("params."+name, string(v), "is no text: it holds half a surrogate pair, or bytes that are not UTF-8")
 			}
-			(*p)[name] = s
+			(*p)[name] = text
 		case '{':
 			return invalid.New("params."+name, string(v), "is an object: give a string, a number, a boolean or a list")
 		case 'n': // null: not given
@@ -108,7 +112,7 @@ func reportTitle(def *report.Definition, given map[string]string) string {
 func (r *Reports) render(ctx context.Context, run *Run, a asked) error {
 	rows, err := r.open(ctx, run, a)
 	if err != nil {
-		return r.failed(a, err)
+		return r.ended(ctx, a, err)
 	}
 	defer rows.Close()
 	layouts, err := a.def.Layouts(rows.Columns(), a.choice)
@@ -124,7 +128,7 @@ func (r *Reports) render(ctx context.Context, run *Run, a asked) error {
 	}
 	sum, err := report.Write(ctx, rows, targets, a.def.MaxRows, run.Progress)
 	if err != nil {
-		return r.failed(a, err)
+		return r.ended(ctx, a, err)
 	}
 	if warnings := append(a.def.Warnings(), sum.Warnings...); len(warnings) > 0 {
 		run.Warn(warnings)
@@ -206,9 +210,34 @@ func (r *Reports) openOther(ctx context.Context, run *Run, a asked) (reading, er
 	return reading{rows, func() { _ = rows.Close() }}, nil
 }
 
+// ended is failed, final where reading the same rows again would end the same way.
+func (r *Reports) ended(ctx context.Context, a asked, err error) error {
+	if BadRows(err) && ctx.Err() == nil {
+		return &permanentError{r.failed(a, err)}
+	}
+	return r.failed(a, err)
+}
+
+// BadRows reports whether an error of a report lies in its query or its rows, and
+// not in the world around: a value that a file refuses, a division by zero, a
+// query that wants to write.
+func BadRows(err error) bool {
+	var refused *storage.QueryError
+	if errors.As(err, &refused) {
+		const dataException, readOnly = "22", "25006" // PostgreSQL, "Error Codes"
+		return strings.HasPrefix(refused.Code, dataException) || refused.Code == readOnly
+	}
+	return errors.Is(err, tabular.ErrRefused)
+}
+
 // failed names the report, and the line when PostgreSQL told where.
 func (r *Reports) failed(a asked, err error) error {
 	var mistakes report.Mistakes
+	var refused *storage.QueryError
+	const cancelled = "57014" // also when somebody cancels it, for whom there is a timeout line, too
+	if limit := a.def.Timeout; limit > 0 && errors.As(err, &refused) && refused.Code == cancelled {
+		err = fmt.Errorf("the query took longer than its limit of %s (timeout): %w", limit, err)
+	}
 	if errors.As(mistakeIn(a.def, err), &mistakes) && len(mistakes) == 1 {
 		err = fmt.Errorf("%s:%d: %w", mistakes[0].File, mistakes[0].Line, err)
 	}

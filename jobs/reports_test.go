@@ -182,10 +182,57 @@ func TestLimitsOfAReport(t *testing.T) {
 	w.runs(jobs.ReportConfig{Catalog: report.NewCatalog(folder(
 		"many", "-- max_rows: 10\nSELECT n FROM generate_series(1, 11) n ORDER BY 1",
 		"slow", "-- timeout: 100ms\nSELECT pg_sleep(60)::text AS s ORDER BY 1"))})
-	for name, says := range map[string]string{"many": "10", "slow": "statement timeout"} {
+	for name, says := range map[string]string{"many": "10", "slow": "longer than its limit of 100ms (timeout)"} {
 		failed := w.ends(w.request(`{"report":"`+name+`"}`, jobs.MaxAttempts(1)), storage.JobFailed)
 		if !strings.Contains(deref(failed.Error), says) {
 			t.Errorf("%s: %s", name, deref(failed.Error))
+		}
+	}
+}
+
+// What the same rows would do again is not tried again.
+func TestReportsThatFailByTheirRowsFailOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	w.exec("CREATE FUNCTION public.writes() RETURNS int LANGUAGE sql AS 'CREATE TABLE public.made (); SELECT 1'")
+	w.runs(jobs.ReportConfig{Catalog: report.NewCatalog(folder(
+		"many", "-- max_rows: 10\nSELECT n FROM generate_series(1, 11) n ORDER BY 1",
+		"strict", "-- strict: yes\n-- format: xlsx\nSELECT 12345678901234567890::numeric AS a ORDER BY 1",
+		"fits", "-- format: parquet\n-- column: a decimal(1)\nSELECT 0.25::numeric AS a ORDER BY 1",
+		"zero", "SELECT 1 / (n - 1) AS a FROM generate_series(1, 2) n ORDER BY 1",
+		"writes", "SELECT public.writes() AS a ORDER BY 1"))})
+	for name, says := range map[string]string{"many": "max_rows", "strict": "more digits", "fits": "does not fit", "zero": "division by zero", "writes": "read-only"} {
+		failed := w.ends(w.request(`{"report":"`+name+`"}`), storage.JobFailed)
+		if failed.Failures != 1 || !strings.Contains(deref(failed.Error), says) {
+			t.Errorf("%s failed %d times: %s", name, failed.Failures, deref(failed.Error))
+		}
+	}
+}
+
+// Values of parameters come as JSON has them; what is no value names its parameter.
+func TestParametersOfAPayload(t *testing.T) {
+	t.Parallel()
+	for payload, want := range map[string]string{
+		`{"params":{"a":"x","b":12.50,"c":true,"d":["x",1],"e":null}}`: `map[a:x b:12.50 c:true d:["x",1]]`,
+		`{"params": null}`: "map[]",
+		`{"params":{"a":"\ud83d\ude00\ufffd\\ufffd"}}`: "map[a:😀\ufffd\\ufffd]",
+		`{"params":[1]}`:                  `params: "[1]" is no JSON object`,
+		`{"params":"a"}`:                  `is no JSON object`,
+		`{"params":{"a":{}}}`:             "params.a: ",
+		`{"params":{"a":"x\ud800y"}}`:     `params.a: "\"x\\ud800y\"" is no text`,
+		`{"params":{"a":"\ufffd\udc00"}}`: "params.a: ",
+		"{\"params\":{\"a\":\"x\xff\"}}":  "params.a: ",
+	} {
+		p, err := jobs.ParseReportPayload(json.RawMessage(payload))
+		got := fmt.Sprint(p.Params)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, want) && (err == nil || !strings.Contains(got, want)) {
+			t.Errorf("%s: got %s, want %s", payload, got, want)
+		}
+		if err != nil && !errors.As(err, new(*invalid.Error)) {
+			t.Errorf("%s: %T", payload, err)
 		}
 	}
 }
@@ -290,7 +337,7 @@ func TestCheckAndPreview(t *testing.T) {
 	w := newWorld(t, redistest.Shared(t))
 	reports := w.reports(folder(
 		"good", "-- title: Good\n-- column: b hidden\n-- column: a \"Number\"\nSELECT n AS a, 1 AS b FROM generate_series(1, 3) n ORDER BY 1",
-		"loose", "SELECT 1 AS a", "broken", "-- titel: x\nSELECT 1 AS a ORDER BY 1", "gone", "SELECT a\nFROM nowhere ORDER BY 1"))
+		"loose", "SELECT 1 AS a", "named", "SELECT 1, 2, 3 ORDER BY 1", "slow", "-- timeout: 100ms\nSELECT pg_sleep(60)::text AS s ORDER BY 1", "broken", "-- titel: x\nSELECT 1 AS a ORDER BY 1", "gone", "SELECT a\nFROM nowhere ORDER BY 1"))
 	checked, err := reports.Check(w.ctx, "")
 	w.must(err)
 	var told []string
@@ -308,7 +355,8 @@ func TestCheckAndPreview(t *testing.T) {
 		told = append(told, line)
 	}
 	want := []string{`broken broken.sql:1: unknown key "titel": `, "gone gone.sql:2: relation \"nowhere\" does not exist",
-		"good a:integer:integer:Number:false b:integer:integer:b:true", "loose unordered a:integer:integer:a:false"}
+		"good a:integer:integer:Number:false b:integer:integer:b:true", "loose unordered a:integer:integer:a:false",
+		`named named.sql:1: columns[1]: "?column?" is also the name of columns[0]: give each its own with AS named.sql:1: columns[2]: `}
 	for i := range want {
 		if i >= len(told) || !strings.HasPrefix(told[i], want[i]) {
 			t.Errorf("checked %q", told)
@@ -317,6 +365,9 @@ func TestCheckAndPreview(t *testing.T) {
 	}
 	if _, err := reports.Check(w.ctx, "nope"); !errors.Is(err, report.ErrNotFound) {
 		t.Errorf("a report that is not there: %v", err)
+	}
+	if _, err := reports.Preview(w.ctx, jobs.DefaultTenant, "slow", nil, report.Choice{}, 2); err == nil || !strings.Contains(err.Error(), "limit of 100ms") {
+		t.Errorf("a preview beyond the report's own time: %v", err)
 	}
 	page, err := reports.Preview(w.ctx, jobs.DefaultTenant, "good", nil, report.Choice{}, 2)
 	w.must(err)

@@ -31,6 +31,8 @@ func (Series) TableName() string { return "fenceline.invoice_series" }
 var (
 	// ErrSeriesExists is the error for a series whose name is taken by one of another form.
 	ErrSeriesExists = errors.New("there is a series of this name with another form")
+	// ErrVoid is the error for voiding an invoice that is void already.
+	ErrVoid = errors.New("the invoice is void already")
 	// ErrNoSeries is the error for issuing from a series that there is not.
 	ErrNoSeries = errors.New("no such series")
 )
@@ -130,10 +132,18 @@ func (s *Store) VoidInvoice(ctx context.Context, scope Scope, number, reason str
 	if err != nil {
 		return fmt.Errorf("void invoice %s: %w", number, err)
 	}
-	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("invoice %s (not void already): %w", number, ErrNotFound)
+	if tag.RowsAffected() > 0 {
+		return nil
 	}
-	return nil
+	var void bool
+	err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM fenceline.invoices WHERE ($1 = '' OR tenant = $1) AND number = $2)", tenant, number).Scan(&void)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for invoice %s: %w", number, err)
+	case void:
+		return fmt.Errorf("void invoice %s: %w", number, ErrVoid)
+	}
+	return fmt.Errorf("invoice %s: %w", number, ErrNotFound)
 }
 
 // Numbers counts what became of a series' numbers, with those that need a word.

@@ -292,21 +292,12 @@ func (s *Server) apiExport(w http.ResponseWriter, r *http.Request) error {
 
 // reportJSON is a report that can be asked for.
 type reportJSON struct {
-	Name        string      `json:"name"`
-	Title       string      `json:"title"`
-	Description string      `json:"description,omitempty"`
-	Formats     []string    `json:"formats"` // when the request chooses none
-	Zone        string      `json:"zone"`
-	Params      []paramJSON `json:"params"`
-}
-
-type paramJSON struct {
-	Name     string      `json:"name"`
-	Type     report.Type `json:"type"`
-	Label    string      `json:"label"`
-	Required bool        `json:"required"`
-	Default  *string     `json:"default,omitempty"`
-	Values   []string    `json:"values,omitempty"` // of an enum
+	Name        string         `json:"name"`
+	Title       string         `json:"title"`
+	Description string         `json:"description,omitempty"`
+	Formats     []string       `json:"formats"` // when the request chooses none
+	Zone        string         `json:"zone"`
+	Params      []report.Param `json:"params"`
 }
 
 // apiReports lists the reports that can be used; those that cannot are in the log.
@@ -317,14 +308,18 @@ func (s *Server) apiReports(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := []reportJSON{}
 	for _, d := range usable(defs, of(r).principal) {
-		j := reportJSON{Name: d.Name, Title: d.Title, Description: d.Description, Formats: d.Formats, Zone: d.Zone, Params: []paramJSON{}}
+		j := reportJSON{Name: d.Name, Title: d.Title, Description: d.Description, Formats: d.Formats, Zone: d.Zone, Params: []report.Param{}}
 		for _, p := range d.Params {
 			if p.Name == d.Tenant { // it comes from the job
 				continue
 			}
-			j.Params = append(j.Params, paramJSON{p.Name, p.Type, p.Label, p.Required, p.Default, p.Values})
+			j.Params = append(j.Params, p)
 		}
 		list = append(list, j)
 	}
-	return respond(w, http.StatusOK, map[string]any{"items": list, "broken": some(mistakes(err))})
+	broken := some(mistakes(err))
+	if !of(r).principal.scope.All { // files and lines are for those who write reports
+		broken = []string{}
+	}
+	return respond(w, http.StatusOK, map[string]any{"items": list, "broken": broken})
 }

@@ -5,14 +5,20 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
+	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/tabular"
+	"github.com/fenceline/fenceline/storage"
 )
 
 // previewRows is how many rows a preview shows.
 const previewRows = 10
+
+// previewCell is how much of a cell it shows, in bytes.
+const previewCell = 1000
 
 // formatField is the choice of one or several formats.
 func (s *Server) formatField(chosen []string) formField {
@@ -72,8 +78,26 @@ func (s *Server) previewForm(w http.ResponseWriter, r *http.Request) error {
 	if errors.As(err, &bad) {
 		return s.showForm(w, r, http.StatusUnprocessableEntity, def, r.PostForm, bad.Problems, nil)
 	}
-	if err != nil {
+	var refused *storage.QueryError
+	switch {
+	case errors.As(err, &refused), jobs.BadRows(err):
+		// Whoever asks can do something about it, so the page says what it is.
+		return s.showForm(w, r, http.StatusUnprocessableEntity, def, r.PostForm, []invalid.Problem{{Field: "preview", Message: err.Error()}}, nil)
+	case err != nil:
 		return err
 	}
+	shortenCells(page)
 	return s.showForm(w, r, http.StatusOK, def, r.PostForm, nil, &page)
+}
+
+// shortenCells bounds what a preview sends: a cell of a report has no limit.
+func shortenCells(page report.Page) {
+	for _, row := range page.Rows {
+		for i, v := range row {
+			if v != nil && len(*v) > previewCell {
+				short := strings.ToValidUTF8((*v)[:previewCell], "") + "…"
+				row[i] = &short
+			}
+		}
+	}
 }

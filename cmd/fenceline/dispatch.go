@@ -15,6 +15,8 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/report"
+	"github.com/fenceline/fenceline/jobs/report/tabular"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -29,7 +31,7 @@ type dispatchFlags struct {
 func (c *cli) dispatchCmd() *cobra.Command {
 	var f dispatchFlags
 	var r reportFlags
-	report := &cobra.Command{
+	ofReport := &cobra.Command{
 		Use: "report NAME", Short: "Dispatch a report",
 		Example: "  fenceline dispatch report orders --param from=2026-01-01 --param to=2026-02-01 -o orders.xlsx",
 		Args:    exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +45,7 @@ func (c *cli) dispatchCmd() *cobra.Command {
 			return c.dispatch(cmd.Context(), "report", payload, f)
 		},
 	}
-	r.register(report.Flags())
+	r.register(ofReport.Flags())
 	var with []string
 	invoice := &cobra.Command{
 		Use: "invoice FILE", Short: "Dispatch an invoice document (JSON; - for standard input)",
@@ -61,8 +63,8 @@ func (c *cli) dispatchCmd() *cobra.Command {
 	}
 	filesFlag(invoice, &with)
 	invoices := c.dispatchInvoicesCmd(&f)
-	g := group("dispatch", "Ask for an export", report, invoice, invoices, c.exampleInvoiceCmd(), c.invoiceSchemaCmd())
-	for _, cmd := range []*cobra.Command{report, invoice, invoices} {
+	g := group("dispatch", "Ask for an export", ofReport, invoice, invoices, c.exampleInvoiceCmd(), c.invoiceSchemaCmd())
+	for _, cmd := range []*cobra.Command{ofReport, invoice, invoices} {
 		f.register(cmd)
 	}
 	return g
@@ -213,8 +215,29 @@ func (c *cli) deliver(ctx context.Context, a *app, job storage.Job, output strin
 		for _, f := range list {
 			fmt.Fprintf(w, "published %s with token %d: %d rows, %d bytes, sha256 %s\n", f.Name, attempt.Token, f.Rows, f.Size, f.SHA256)
 		}
+		printWarnings(w, attempt.Warnings)
 		printSaved(w, saved)
 	})
+}
+
+// printWarnings says what happened to values, in words, a line each.
+func printWarnings(w io.Writer, raw json.RawMessage) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return
+	}
+	for _, item := range list {
+		var text string
+		var warning tabular.Warning
+		switch {
+		case json.Unmarshal(item, &text) == nil:
+		case json.Unmarshal(item, &warning) == nil && warning.Kind != "":
+			text = report.Explain(warning)
+		default:
+			text = string(item)
+		}
+		fmt.Fprintf(w, "warning: %s\n", inCellWhole(text))
+	}
 }
 
 func printSaved(w io.Writer, saved []string) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -63,19 +65,25 @@ func (c *cli) seriesCmd() *cobra.Command {
 	return group("series", "Numbers of invoices, without gaps", create, c.seriesListCmd(), c.seriesNumbersCmd())
 }
 
+// mostFirst leaves a series numbers to give out: they are 64 bits wide, and an
+// invoice's number has at most 64 characters with its prefix.
+const mostFirst = 999_999_999_999_999_999
+
+// checkSeries refuses what no invoice could be numbered with: a series stays
+// for good.
 func checkSeries(n storage.Series) error {
 	refused := new(invalid.Error)
 	if n.Name == "" || len(n.Name) > 63 {
 		refused.Add("NAME", n.Name, "must be 1 to 63 bytes")
 	}
-	if len(n.Prefix) > 40 || strings.ContainsFunc(n.Prefix, func(r rune) bool { return r < ' ' }) {
-		refused.Add("--prefix", n.Prefix, "must be at most 40 bytes without control characters")
+	if len(n.Prefix) > 40 || !utf8.ValidString(n.Prefix) || strings.ContainsFunc(n.Prefix, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		refused.Add("--prefix", n.Prefix, "must be at most 40 bytes that can be printed, without spaces")
 	}
 	if n.Digits < 1 || n.Digits > 18 {
 		refused.Add("--digits", fmt.Sprint(n.Digits), "must be from 1 to 18")
 	}
-	if n.First < 0 {
-		refused.Add("--first", fmt.Sprint(n.First), "must not be negative")
+	if n.First < 0 || n.First > mostFirst {
+		refused.Add("--first", fmt.Sprint(n.First), "must be from 0 to %d", int64(mostFirst))
 	}
 	return refused.OrNil()
 }
@@ -177,18 +185,21 @@ func filesFlag(cmd *cobra.Command, with *[]string) {
 	cmd.Flags().StringSliceVar(with, "files", nil, "pdf, ubl and cii (the e-invoice, EN 16931), with commas; pdf alone when nothing is asked for")
 }
 
-// withFiles puts the files that are asked for into a document. What is no object
-// is left as it is: the kind says what is wrong with it.
+// withFiles puts the files that are asked for into a document. It refuses what is
+// not one JSON object while the lines of the user's file can still be named.
 func withFiles(document []byte, files []string) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if len(files) == 0 || json.Unmarshal(document, &fields) != nil || fields == nil {
-		return document, nil
+	if err := invoice.CheckFields(document); err != nil {
+		return nil, err
 	}
-	raw, err := json.Marshal(files)
+	fields, err := invoice.Fields(document)
 	if err != nil {
 		return nil, err
 	}
-	fields["files"] = raw
+	if len(files) > 0 {
+		if fields["files"], err = json.Marshal(files); err != nil {
+			return nil, err
+		}
+	}
 	return json.Marshal(fields)
 }
 

@@ -87,6 +87,12 @@ func TestInvoiceCommands(t *testing.T) {
 		}
 	}
 	s.must(os.WriteFile(file, []byte(strings.Join(kept, "")), 0o600))
+	twice, broken := filepath.Join(s.dir, "twice.json"), filepath.Join(s.dir, "broken.json")
+	s.must(os.WriteFile(twice, []byte(strings.Replace(string(invoice.Example()), "{", `{"prepaid": "5.00",`, 1)), 0o600))
+	marked := filepath.Join(s.dir, "marked.json") // with the byte order mark of some editors
+	s.must(os.WriteFile(marked, append([]byte("\ufeff"), invoice.Example()...), 0o600))
+	s.ok("dispatch", "invoice", marked)
+	s.must(os.WriteFile(broken, []byte("{\"currency\": \"EUR\",\n}"), 0o600))
 	if out := s.ok("invoice", "issue", file, "--series", "s"); !strings.Contains(out, "invoice A-001") {
 		t.Error(out)
 	}
@@ -101,10 +107,18 @@ func TestInvoiceCommands(t *testing.T) {
 	}{
 		{exitRefused, "another form", []string{"series", "create", "s", "--prefix", "B-"}},
 		{exitUsage, "--digits", []string{"series", "create", "t", "--digits", "0"}},
+		{exitUsage, "--prefix", []string{"series", "create", "t", "--prefix", "A B"}},
+		{exitUsage, "--prefix", []string{"series", "create", "t", "--prefix", "A\u202e"}},
+		{exitUsage, "--first", []string{"series", "create", "t", "--first", "9223372036854775807"}},
+		{exitUsage, "prepaid: is given twice", []string{"dispatch", "invoice", twice}},
+		{exitUsage, "prepaid: is given twice", []string{"dispatch", "invoice", twice, "--files", "pdf,ubl"}},
+		{exitUsage, "line 2, column 1", []string{"dispatch", "invoice", broken}},
+		{exitUsage, "line 2, column 1", []string{"invoice", "issue", broken, "--series", "s"}},
 		{exitUsage, "series", []string{"invoice", "issue", file}},
 		{exitNotFound, "no such series", []string{"invoice", "issue", file, "--series", "none"}},
 		{exitUsage, "--reason", []string{"invoice", "void", "A-001"}},
-		{exitNotFound, "A-001", []string{"invoice", "void", "A-001", "--reason", "again"}},
+		{exitRefused, "void already", []string{"invoice", "void", "A-001", "--reason", "again"}},
+		{exitNotFound, "A-999", []string{"invoice", "void", "A-999", "--reason", "again"}},
 		{exitNotFound, "no such series", []string{"series", "numbers", "none"}},
 		{exitUsage, "id", []string{"batch", "show", "x"}},
 		{exitNotFound, "batch", []string{"batch", "show", "0190f1d2-0000-7000-8000-000000000000"}},
@@ -147,5 +161,25 @@ func TestJobRetry(t *testing.T) {
 	}
 	for _, job := range []storage.Job{two, three} {
 		until(t, "it is done", func() bool { return s.job(job.ID).State == storage.JobDone })
+	}
+}
+
+// What happened to values is said where the file is.
+func TestWarningsAreSaid(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	s.report("risky", "-- preset: spreadsheet\n\nSELECT '=1+1' AS a, 'b' AS b ORDER BY 1")
+	s.start("work").says("worker started")
+	const want = "warning: 1 × in column “a” of csv: text that a spreadsheet would run as a formula"
+	if out := s.ok("dispatch", "report", "risky", "-o", filepath.Join(s.dir, "risky.csv")); !strings.Contains(out, want) {
+		t.Error(out)
+	}
+	job := asJSON[struct {
+		Items []storage.Job `json:"items"`
+	}](s, "job", "list").Items[0]
+	for _, args := range [][]string{{"job", "show", job.ID.String()}, {"export", "show", job.ExportID.String()}} {
+		if out := s.ok(args...); !strings.Contains(out, want) {
+			t.Errorf("%v: %s", args, out)
+		}
 	}
 }

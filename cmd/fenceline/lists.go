@@ -78,6 +78,11 @@ func (c *cli) showJob(ctx context.Context, store *storage.Store, text string) er
 		if job.Error != nil {
 			fmt.Fprintf(w, "error\t%s\n", *job.Error)
 		}
+		for _, a := range attempts {
+			if job.AttemptID != nil && a.ID == *job.AttemptID {
+				printWarnings(w, a.Warnings)
+			}
+		}
 		fmt.Fprintln(w)
 		attemptTable(w, attempts)
 	})
@@ -151,6 +156,11 @@ func (c *cli) showExport(ctx context.Context, store *storage.Store, text string)
 			export.ID, export.Title, export.Tenant, export.Kind, export.Key, export.LastToken, stamp(export.PublishedAt))
 		for _, f := range list {
 			fmt.Fprintf(w, "%s\t%d rows\t%d bytes\tsha256 %s\n", f.Name, f.Rows, f.Size, f.SHA256)
+		}
+		for _, a := range attempts {
+			if export.AttemptID != nil && a.ID == *export.AttemptID {
+				printWarnings(w, a.Warnings)
+			}
 		}
 		fmt.Fprintln(w)
 		attemptTable(w, attempts)

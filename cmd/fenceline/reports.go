@@ -73,15 +73,15 @@ func (c *cli) reportListCmd() *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "List the reports that can be dispatched", Args: exactly(), RunE: func(*cobra.Command, []string) error {
 		defs, broken := newCatalog(c.conf).List()
 		type line struct {
-			Name        string   `json:"name"`
-			Title       string   `json:"title"`
-			Description string   `json:"description,omitempty"`
-			Formats     []string `json:"formats"`
-			Params      any      `json:"params"`
+			Name        string         `json:"name"`
+			Title       string         `json:"title"`
+			Description string         `json:"description,omitempty"`
+			Formats     []string       `json:"formats"`
+			Params      []report.Param `json:"params"`
 		}
 		lines := make([]line, 0, len(defs))
 		for _, d := range defs {
-			lines = append(lines, line{d.Name, d.Title, d.Description, d.Formats, d.Params})
+			lines = append(lines, line{d.Name, d.Title, d.Description, d.Formats, append([]report.Param{}, d.Params...)})
 		}
 		err := c.print(lines, func(w io.Writer) {
 			fmt.Fprintln(w, "REPORT\tTITLE\tFORMATS\tPARAMETERS")
@@ -92,7 +92,11 @@ func (c *cli) reportListCmd() *cobra.Command {
 					if p.Required {
 						need = "!"
 					}
-					fmt.Fprintf(w, "%s%s:%s ", p.Name, need, p.Type)
+					typ := string(p.Type)
+					if p.Type == report.List {
+						typ = fmt.Sprintf("list(%s)", p.Elem)
+					}
+					fmt.Fprintf(w, "%s%s:%s ", p.Name, need, typ)
 				}
 				fmt.Fprintln(w)
 			}
@@ -222,14 +226,19 @@ func printPage(w io.Writer, p report.Page) {
 	}
 }
 
-// inCell keeps a value in its cell of a terminal: no control characters, not endless.
-func inCell(s string) string {
-	s = strings.Map(func(r rune) rune {
+// inCellWhole keeps a text on its line of a terminal: no control characters.
+func inCellWhole(s string) string {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return '␣'
 		}
 		return r
 	}, s)
+}
+
+// inCell keeps a value in its cell of a terminal: no control characters, not endless.
+func inCell(s string) string {
+	s = inCellWhole(s)
 	if utf8.RuneCountInString(s) > 40 {
 		s = string([]rune(s)[:39]) + "…"
 	}

@@ -69,6 +69,10 @@ func (l *layout) lineText(i int) string {
 		}
 	}
 	words := l.words.terms()
+	if l.look.shows(ColumnPrice) && !l.look.shows(ColumnDiscount) && !line.DiscountPercent.IsZero() { // or the amount would look wrong
+		off := l.words.money(parts.Discount.Neg(), l.doc.Currency)
+		text = append(text, l.words.discount+" ("+l.words.percent(line.DiscountPercent).text+"): "+l.words.isolated(off))
+	}
 	add(line.Allowances, parts.Allowances, words.allowances, decimal.Decimal.Neg)
 	add(line.Charges, parts.Charges, words.charges, func(d decimal.Decimal) decimal.Decimal { return d })
 	return strings.Join(text, "\n")

@@ -67,7 +67,7 @@ func newLayout(d *Document, look Style, logo *pdf.Image, with *worker) *layout {
 func (l *layout) plain(size float64) style  { return style{false, size, inkText} }
 func (l *layout) faint(size float64) style  { return style{false, size, inkFaint} }
 func (l *layout) strong(size float64) style { return style{true, size, inkText} }
-func (l *layout) accent(size float64) style { return style{true, size, l.look.accent()} }
+func (l *layout) accent(size float64) style { return style{true, size, l.look.accentText()} }
 func (l *layout) smallLine() float64        { return sizeSmall * l.words.leading }
 
 // build puts every section on pages, then the footers, which need to know how

@@ -20,7 +20,10 @@ func (r *reader) picture(path string, tok json.Token) ([]byte, *pdf.Image) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		hint := ""
-		if strings.Contains(text, "://") || strings.HasPrefix(text, "data:") {
+		switch {
+		case strings.HasPrefix(text, "data:"):
+			hint = "; leave out what comes before the comma"
+		case strings.Contains(text, "://"):
 			hint = "; addresses are not fetched"
 		}
 		r.add(path, text, "is not a PNG or JPEG file in base64%s", hint)

@@ -103,7 +103,8 @@ func (r *Renderer) WritePDF(w io.Writer, d *Document) (Report, error) {
 	l.build()
 	missing := l.missingWarnings()
 	if r.options.Strict && l.missing > 0 {
-		return fail(fmt.Errorf("%w: %s", ErrMissing, strings.Join(missing, "; ")))
+		// Without the number, so that equal refusals of many documents read the same.
+		return Report{}, fmt.Errorf("%w: %s", ErrMissing, strings.Join(missing, "; "))
 	}
 	data, err := with.out.Finish(pdf.Info{
 		Title: d.Title(), Author: d.Issuer.Name, Language: l.words.tag, Producer: producer, Date: d.IssueDate,

@@ -120,14 +120,28 @@ func tint(c pdf.Ink, share uint32) pdf.Ink {
 	return out
 }
 
-// onAccent is white, or dark ink where white could not be read on the accent:
-// below a contrast of about 3 to 1 (WCAG 2.2, 1.4.3, large text).
+// onAccent is white, or dark ink where white could not be read on the accent.
 func (s Style) onAccent() pdf.Ink {
-	c := s.accent()
-	if (2126*uint32(c>>16&0xFF)+7152*uint32(c>>8&0xFF)+722*uint32(c&0xFF))/10000 > 160 {
+	if s.pale() {
 		return inkText
 	}
 	return 0xFFFFFF
+}
+
+// accentText is the accent as the colour of text on the page, or dark ink where
+// that could not be read: the amount due is among what is set in it.
+func (s Style) accentText() pdf.Ink {
+	if s.pale() {
+		return inkText
+	}
+	return s.accent()
+}
+
+// pale tells whether accent and white have a contrast below about 3 to 1 (WCAG
+// 2.2, 1.4.3, large text).
+func (s Style) pale() bool {
+	c := s.accent()
+	return (2126*uint32(c>>16&0xFF)+7152*uint32(c>>8&0xFF)+722*uint32(c&0xFF))/10000 > 160
 }
 
 // colour reads "#RRGGBB".

@@ -74,6 +74,8 @@ func TestStyleChoosesColumns(t *testing.T) {
 		{[]string{}, "Description Amount Thing 270.00"},
 		{[]string{ColumnQuantity}, "Description Quantity Amount Thing 3 pcs 270.00"},
 		{[]string{ColumnTax, ColumnPosition}, "Description Tax Amount 1 Thing 19% 270.00"},
+		// Price and amount do not agree without the discount, which therefore stands elsewhere.
+		{[]string{ColumnQuantity, ColumnPrice}, "Description Quantity Unit price Amount Thing Discount (10%): -€30.00 3 pcs 100.00 270.00"},
 	}
 	for _, tt := range tests {
 		for _, layout := range []string{LayoutClassic, LayoutModern} {
@@ -104,6 +106,24 @@ func TestStyleShowsFooterAndColour(t *testing.T) {
 	}
 }
 
+// An accent that is as good as white must not hide the amount due, nor anything
+// else that is set in it.
+func TestTextInAPaleAccentCanBeRead(t *testing.T) {
+	t.Parallel()
+	for accent, readable := range map[string]bool{"#FFFFFF": false, "#FFFF00": false, "#FFEE88": false, "#0F5C5C": true, "#D00000": true} {
+		for _, name := range []string{LayoutClassic, LayoutModern} {
+			s, err := ParseStyle(marshal(t, object{"layout": name, "accent": accent}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := (&layout{look: s}).accent(10).ink
+			if readable && text != s.Accent || !readable && text != inkText {
+				t.Errorf("%s, %s: text is %06X", name, accent, uint32(text))
+			}
+		}
+	}
+}
+
 // Case 41: the logo's bytes come with the document; nothing is fetched, and no
 // logo is fine.
 func TestLogoOfTheDocument(t *testing.T) {
@@ -128,6 +148,8 @@ func TestLogoOfTheDocument(t *testing.T) {
 	oneProblem(t, simple(t, object{"logo": "http://localhost/logo.png"}), "logo", "in base64", "addresses are not fetched")
 	oneProblem(t, simple(t, object{"logo": "AAAA"}), "logo", "neither a PNG nor a JPEG")
 	oneProblem(t, simple(t, object{"logo": 5}), "logo", "PNG or JPEG")
+	oneProblem(t, simple(t, object{"logo": "data:image/png;base64," + logo}), "logo", "before the comma")
+	oneProblem(t, simple(t, object{"logo": logo[:len(logo)/8*4]}), "logo", "damaged", "save it again")
 	own.Logo = []byte("damaged")
 	if _, err := own.WritePDF(nil); err == nil || !strings.Contains(err.Error(), "logo") {
 		t.Errorf("a damaged logo gave %v", err)

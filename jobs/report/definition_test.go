@@ -90,6 +90,9 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		{"with insert select", "with recursive a(b) as (select 1), c as (select 2) insert into d select 1", `1: found "insert": a report is one SELECT, or WITH … SELECT`},
 		{"hidden change", "with a as materialized (\ndelete from b returning *) select * from a", `2: found "delete": a report reads and changes nothing`},
 		{"with nothing", "with a as (select 1)", `1: found "with": a report is one SELECT, or WITH … SELECT`},
+		{"new table", "select 1 as a\ninto b", "2: found INTO: a report makes no table, it reads and changes nothing"},
+		{"locks", "select a from b\nfor no key update", "2: found FOR NO: a report locks no rows, it is read in a snapshot that cannot write"},
+		{"locks below", "select * from (\nselect a from b for share) c", "2: found FOR SHARE: a report locks no rows, it is read in a snapshot that cannot write"},
 		{"two statements", "select 1;\n-- and\nselect 2", "3: a second statement begins here: a report is one SELECT"},
 		{"numbered", "select\n$1", "2: $1 is numbered: declare a param and write its :name"},
 		{"undeclared", "-- param: from date\nselect :from,\n :form, :form", "3: parameter :form is not declared: did you mean :from?"},
@@ -103,7 +106,8 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		{"no value", "-- title:\nselect 1", "1: title has no value"},
 		{"behind a blank line", "-- title: A\n\n-- description: B\nselect 1", "3: description stands behind the front matter, which ends at the first blank line: move it up"},
 		{"control character", "-- title: A\x01B\nselect 1", `1: title: "A\x01B" holds a control character`},
-		{"filename", "-- filename: ../a\nselect 1", `1: filename "../a": give at most 100 bytes without /, \ and a dot in front; the ending is added`},
+		{"filename", "-- filename: ../a\nselect 1", `1: filename "../a": give at most 100 bytes without any of / \ : * ? " < > | and a dot in front; the ending is added`},
+		{"filename for Windows", "-- filename: 12:00?\nselect 1", `1: filename "12:00?": give at most 100 bytes without any of / \ : * ? " < > | and a dot in front; the ending is added`},
 		{"not UTF-8", "select 1,\n'\xff'", "2: this is not UTF-8 text"},
 		{"NUL", "select 1,\n'\x00'", "2: this is not UTF-8 text"},
 		{"open string", "select 1,\n'a", "2: the string that begins here is never closed"},
@@ -148,6 +152,7 @@ func TestParseAcceptsEveryKindOfSelect(t *testing.T) {
 		"with update as (select 1), delete as not materialized (select 2) select * from delete",
 		"with recursive insert(values) as (select 1 union all select 2) select count(values) as table from insert",
 		"with a as (select (update), (delete) from b) select 1", "select 1 as insert",
+		"select 1 as into, substring(a for no) as for from (select 'a', 1) b(a, no)", "select 'into', 'for update' -- into, for update",
 	} {
 		if _, err := report.Parse("a.sql", []byte(src)); err != nil {
 			t.Errorf("%s\n%v", src, err)

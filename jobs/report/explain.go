@@ -48,7 +48,7 @@ var noteWords = map[string]string{
 	string(tabular.NoteNoLabel):       "a code without a label, written as it is",
 	string(tabular.NoteCut):           "text longer than a cell can be, cut",
 	string(tabular.NoteReplaced):      "characters that the format cannot hold, replaced by \uFFFD",
-	string(tabular.NoteAsText):        "a number that the format would round, written as text",
+	string(tabular.NoteAsText):        "a number that the format would round or does not have, written as text",
 	string(tabular.NoteTimeAsText):    "a date or time that the format cannot hold, written as text",
 	string(tabular.NoteAmbiguousTime): "a local time that the clock showed twice, without its offset",
 	string(tabular.NoteNoValue):       "a value that the format cannot hold, left empty",

@@ -113,8 +113,9 @@ func (h *header) line(line int, text string) {
 }
 
 func (h *header) filename(line int, value string) {
-	if strings.ContainsAny(value, "/\\\t") || strings.HasPrefix(value, ".") || len(value) > 100 {
-		h.fail(line, fmt.Sprintf("filename %q: give at most 100 bytes without /, \\ and a dot in front; the ending is added", value))
+	// What not every file system holds would be refused by the job, too late.
+	if strings.ContainsAny(value, "\t/\\:*?\"<>|") || strings.HasPrefix(value, ".") || len(value) > 100 {
+		h.fail(line, fmt.Sprintf(`filename %q: give at most 100 bytes without any of / \ : * ? " < > | and a dot in front; the ending is added`, value))
 		return
 	}
 	h.def.Filename = value

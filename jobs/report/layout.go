@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -95,7 +96,7 @@ func (d *Definition) checkSpecs(columns []tabular.Column) (mistakes Mistakes) {
 		at := slices.Index(names, spec.Name)
 		switch {
 		case at < 0:
-			fail(spec, "the result has %s%s", strings.Join(names, ", "), didYouMean(spec.Name, names))
+			fail(spec, "the result has %s%s", some(names), didYouMean(spec.Name, names))
 		case spec.Kind != "" && !spec.Kind.Fits(columns[at]):
 			fail(spec, "kind %s does not fit the type %s, which can be %s", spec.Kind, typeName(columns[at]), fitting(columns[at]))
 		case spec.Show == ShowBoth && slices.Contains(names, spec.Name+labelSuffix):
@@ -105,6 +106,15 @@ func (d *Definition) checkSpecs(columns []tabular.Column) (mistakes Mistakes) {
 		}
 	}
 	return mistakes
+}
+
+// some names the first of many: a result may have 1,664 columns.
+func some(names []string) string {
+	const most = 20
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func typeName(c tabular.Column) string {
@@ -149,12 +159,13 @@ func (d *Definition) fields(columns []tabular.Column, labels bool) []tabular.Fie
 		switch show := spec.Show; {
 		case show == ShowBoth:
 			add(f)
-			f.Labels, f.Key, f.Label = spec.labels(), c.Name+labelSuffix, c.Name+labelSuffix
+			f = spec.withLabels(f)
+			f.Key, f.Label = c.Name+labelSuffix, c.Name+labelSuffix
 			if spec.Label != "" {
 				f.Label = spec.Label + " (label)"
 			}
 		case show == ShowLabel, show == "" && labels:
-			f.Labels = spec.labels()
+			f = spec.withLabels(f)
 		}
 		add(f)
 	}
@@ -175,7 +186,7 @@ func (d *Definition) spec(name string) *ColumnSpec {
 func (c *ColumnSpec) field(column tabular.Column, index int) tabular.Field {
 	f := tabular.Field{Column: column, Index: index, Key: column.Name, Label: column.Name, Kind: tabular.DefaultKind(column),
 		Currency: c.Currency, Decimals: c.Decimals, Width: c.Width}
-	if c.Kind != "" {
+	if truth := c.Kind == tabular.Enum && column.OID == tabular.OIDBool; c.Kind != "" && !truth { // its codes are true and false
 		f.Kind = c.Kind
 	}
 	if c.Label != "" {
@@ -193,18 +204,19 @@ func (c *ColumnSpec) field(column tabular.Column, index int) tabular.Field {
 	return f
 }
 
-// labels are those of an enum by code, nil when it has none. A member without a
-// label is its own.
-func (c *ColumnSpec) labels() map[string]string {
+// withLabels is a field that writes the labels of an enum, if it has any. A
+// member without a label is its own.
+func (c *ColumnSpec) withLabels(f tabular.Field) tabular.Field {
 	if !c.labelled() {
-		return nil
+		return f
 	}
-	labels := make(map[string]string, len(c.Members))
+	f.Kind, f.Labels = tabular.Enum, make(map[string]string, len(c.Members))
 	for _, m := range c.Members {
-		labels[m.Code] = m.Label
-		if m.Label == "" {
-			labels[m.Code] = m.Code
+		code := m.Code
+		if f.OID == tabular.OIDBool && (code == "true" || code == "false") {
+			code = code[:1] // PostgreSQL's text of a boolean
 		}
+		f.Labels[code] = cmp.Or(m.Label, m.Code)
 	}
-	return labels
+	return f
 }

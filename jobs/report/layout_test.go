@@ -126,6 +126,30 @@ func TestLayoutShowsAnEnumAsAsked(t *testing.T) {
 	}
 }
 
+// A boolean has the codes true and false, which no file spells as PostgreSQL does.
+func TestLayoutOfABooleanWithLabels(t *testing.T) {
+	t.Parallel()
+	columns := []tabular.Column{{Name: "paid", OID: tabular.OIDBool, Type: "boolean"}}
+	for show, want := range map[string]string{
+		"show both":  "paid boolean map[], paid_label enum map[f:false t:Yes]",
+		"show label": "paid enum map[f:false t:Yes]",
+		"show code":  "paid boolean map[]",
+	} {
+		d := parse(t, "a", "-- column: paid enum(true \"Yes\", false) "+show+"\nselect 1")
+		all, err := d.Layouts(columns, report.Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range all[0].Fields {
+			got = append(got, fmt.Sprintf("%s %s %v", f.Key, f.Kind, f.Labels))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: got %v, want %s", show, got, want)
+		}
+	}
+}
+
 func TestDecimals(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]int{
@@ -171,6 +195,19 @@ folder/a.sql:6: column rate: kind integer does not fit the type numeric, which c
 		if _, err := parse(t, "a", front+"select 1").Layouts(columns, report.Choice{}); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
+	}
+}
+
+// A message about a result of many columns stays one that people read.
+func TestColumnLinesThatDoNotFitAWideResult(t *testing.T) {
+	t.Parallel()
+	columns := make([]tabular.Column, 1600)
+	for i := range columns {
+		columns[i] = tabular.Column{Name: fmt.Sprintf("column%d", i), OID: tabular.OIDInt8}
+	}
+	_, err := parse(t, "a", "-- column: kolumn1599 \"A\"\nselect 1").Layouts(columns, report.Choice{})
+	if err == nil || len(err.Error()) > 400 || !strings.HasSuffix(err.Error(), "column19 and 1580 more; did you mean column1599?") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -63,10 +63,11 @@ func splitJSON(value string) (members []string, problem string) {
 		member := string(r)
 		switch r[0] {
 		case '"':
-			// Half a surrogate pair would become U+FFFD without a word.
-			if json.Unmarshal(r, &member) != nil || strings.ContainsRune(member, utf8.RuneError) && !saysReplacement(r) {
+			text, ok := JSONText(r)
+			if !ok {
 				return nil, want
 			}
+			member = text
 		case '[', '{', 'n':
 			return nil, want
 		}
@@ -75,8 +76,27 @@ func splitJSON(value string) (members []string, problem string) {
 	return members, ""
 }
 
-func saysReplacement(raw []byte) bool {
-	return bytes.ContainsRune(raw, utf8.RuneError) || bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
+// JSONText is the text of a JSON string. It is false for what encoding/json would
+// replace with U+FFFD without a word: half a surrogate pair, and bytes that are
+// no UTF-8.
+func JSONText(raw []byte) (string, bool) {
+	var text string
+	if !utf8.Valid(raw) || json.Unmarshal(raw, &text) != nil {
+		return "", false
+	}
+	written := bytes.Count(raw, []byte("\ufffd"))
+	for rest := raw; len(rest) > 0; {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 {
+			break
+		}
+		rest = rest[at+1:]
+		if len(rest) >= 5 && bytes.EqualFold(rest[:5], []byte("ufffd")) {
+			written++
+		}
+		rest = rest[1:] // the character behind a backslash, which may be one itself
+	}
+	return text, strings.Count(text, "\ufffd") == written
 }
 
 func joinList(members []string) string {

@@ -13,7 +13,8 @@ func nearest(given string, known []string) string {
 	}
 	best, limit := "", 1+len(given)/4
 	for _, name := range known {
-		if d := distance(strings.ToLower(given), strings.ToLower(name)); d <= limit {
+		// What shares no letter is no typo, however short both are.
+		if d := distance(strings.ToLower(given), strings.ToLower(name)); d <= limit && d < max(len(given), len(name)) {
 			best, limit = name, d-1
 		}
 	}

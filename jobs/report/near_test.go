@@ -16,6 +16,9 @@ func TestNearest(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", given, got, want)
 		}
 	}
+	if got := nearest("c", []string{"a", "b"}); got != "" {
+		t.Errorf("c is not %s", got)
+	}
 	// Of equals, the first.
 	if got := nearest("bat", []string{"cat", "hat"}); got != "cat" {
 		t.Errorf("got %q", got)

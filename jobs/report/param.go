@@ -9,13 +9,13 @@ import (
 
 // Param is a value that a report asks for.
 type Param struct {
-	Name     string
-	Type     Type
-	Elem     Type     // of a List: the type of its members; empty otherwise
-	Values   []string // of an Enum, or a List of them: its members, in the order of the file
-	Required bool
-	Default  *string // canonical; nil when there is none
-	Label    string  // for people; the name when the file gives none
+	Name     string   `json:"name"`
+	Type     Type     `json:"type"`
+	Elem     Type     `json:"elem,omitempty"` // of a List: the type of its members; empty otherwise
+	Label    string   `json:"label"`          // for people; the name when the file gives none
+	Required bool     `json:"required"`
+	Default  *string  `json:"default,omitempty"` // canonical; nil when there is none
+	Values   []string `json:"values,omitempty"`  // of an Enum, or a List of them: its members, in the order of the file
 
 	line int
 }

@@ -48,12 +48,40 @@ func (s *statement) check(fail func(int, string)) {
 	}
 	for i, t := range s.words {
 		switch {
+		case t.is(s.src, "into") && s.makesTable(i):
+			fail(t.start, "found INTO: a report makes no table, it reads and changes nothing")
+		case t.is(s.src, "for") && s.locks(i):
+			fail(t.start, fmt.Sprintf("found FOR %s: a report locks no rows, it is read in a snapshot that cannot write", strings.ToUpper(s.words[i+1].text(s.src))))
 		case t.kind == tokenPosition:
 			fail(t.start, t.text(s.src)+" is numbered: declare a param and write its :name")
 		case i > 1 && isChange(s.src, t) && s.words[i-1].isSymbol(s.src, "(") && s.opensQuery(s.words[i-2]):
 			fail(t.start, fmt.Sprintf("found %q: a report reads and changes nothing", t.text(s.src)))
 		}
 	}
+}
+
+// makesTable reports whether the INTO at i is that of SELECT: not a column's name
+// and not that of a change, which is refused as such.
+func (s *statement) makesTable(i int) bool {
+	return i > 0 && !slices.ContainsFunc([]string{"as", "insert", "merge"}, func(word string) bool { return s.words[i-1].is(s.src, word) })
+}
+
+// locks reports whether the FOR at i begins a locking clause, which stands behind
+// a query; that of substring(x FOR n) stands in the brackets of a call.
+func (s *statement) locks(i int) bool {
+	if i+1 == len(s.words) {
+		return false
+	}
+	next := s.words[i+1]
+	if !next.is(s.src, "update") && !next.is(s.src, "share") && !next.is(s.src, "no") && !next.is(s.src, "key") {
+		return false
+	}
+	for j := i - 1; j >= 0 && s.words[j].depth >= s.words[i].depth; j-- {
+		if s.words[j].depth == s.words[i].depth && s.words[j].is(s.src, "select") {
+			return true
+		}
+	}
+	return false
 }
 
 // opensQuery reports whether a ( after this word holds a named query of WITH.

@@ -143,7 +143,7 @@ func (r *run) readAll() error {
 		}
 		row++
 		if r.limit > 0 && row > r.limit {
-			return fmt.Errorf("the report has more rows than its limit of %d (max_rows)", r.limit)
+			return tabular.Refusef("the report has more rows than its limit of %d (max_rows)", r.limit)
 		}
 		values := r.rows.Values()
 		if len(values) != r.width {

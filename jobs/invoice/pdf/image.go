@@ -48,10 +48,15 @@ func DecodeImage(data []byte) (*Image, error) {
 	return nil, fmt.Errorf("%w: it is neither a PNG nor a JPEG file", ErrImage)
 }
 
+// unreadable says what to do about a file that its decoder refuses.
+func unreadable(err error) error {
+	return fmt.Errorf("%w: it is damaged or of a rare kind (%w); save it again as PNG or JPEG", ErrImage, err)
+}
+
 func checkSize(c image.Config, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrImage, err)
+		return unreadable(err)
 	case c.Width < 1 || c.Height < 1:
 		return fmt.Errorf("%w: it is empty", ErrImage)
 	case c.Width > maxImageSide || c.Height > maxImageSide || c.Width*c.Height > MaxImagePixels:
@@ -67,7 +72,7 @@ func decodePNG(data []byte) (*Image, error) {
 	}
 	picture, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrImage, err)
+		return nil, unreadable(err)
 	}
 	return fromPixels(picture), nil
 }
@@ -81,7 +86,7 @@ func decodeJPEG(data []byte) (*Image, error) {
 	}
 	picture, err := jpeg.Decode(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrImage, err)
+		return nil, unreadable(err)
 	}
 	out := &Image{Width: config.Width, Height: config.Height, space: "DeviceRGB", filter: "DCTDecode", data: bytes.Clone(data)}
 	switch config.ColorModel {

@@ -1,6 +1,7 @@
 package tabular
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (n *Notes) Add(field int, note Note, row int64) error {
 		w.Rows = append(w.Rows, row)
 	}
 	if n.strict && note.Loses() {
-		return fmt.Errorf("row %d, column %q: %s; without the strict mode it is written so and counted", row, n.fields[field].Key, note.refusal())
+		return Refusef("row %d, column %q: %s; without the strict mode it is written so and counted", row, n.fields[field].Key, note.refusal())
 	}
 	return nil
 }
@@ -101,5 +102,17 @@ func (n *Notes) Warnings() []Warning {
 
 // Refuse is the error for a value that is not what its column promises.
 func (n *Notes) Refuse(field int, row int64, v []byte, problem string) error {
-	return fmt.Errorf("row %d, column %q: value %q %s", row, n.fields[field].Key, v[:min(len(v), 80)], problem)
+	return Refusef("row %d, column %q: value %q %s", row, n.fields[field].Key, v[:min(len(v), 80)], problem)
 }
+
+// ErrRefused is what the error of a file is when its rows are the reason: written
+// again from the same rows, it fails again.
+var ErrRefused = errors.New("the rows do not fit the file")
+
+type refusal struct{ error }
+
+func (refusal) Is(target error) bool { return target == ErrRefused }
+func (r refusal) Unwrap() error      { return r.error }
+
+// Refusef is an error with this text that is [ErrRefused].
+func Refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }

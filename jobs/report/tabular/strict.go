@@ -9,7 +9,7 @@ func (n Note) refusal() string {
 	case NoteReplaced:
 		return "the text has characters that the format cannot hold, and U+FFFD would stand in their place: take them out in the query"
 	case NoteAsText:
-		return "the number has more digits than the format keeps and would become text: round it in the query, or make the column a code"
+		return "the number has more digits than the format keeps, or is not finite, and would become text: round it in the query, leave such rows out, or make the column a code"
 	case NoteTimeAsText:
 		return "the format has no such date or time, and it would become text: leave such rows out, or turn the column into text in the query"
 	case NoteAmbiguousTime:

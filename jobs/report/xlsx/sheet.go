@@ -31,7 +31,7 @@ func (e *encoder) header() error {
 // nextSheet goes on in a further sheet, of the same widths.
 func (e *encoder) nextSheet(row int64) error {
 	if e.strict {
-		return fmt.Errorf("row %d: a sheet of Excel holds %d rows below its header, and the strict mode refuses a further sheet: narrow the report, or choose CSV", row, e.most-1)
+		return tabular.Refusef("row %d: a sheet of Excel holds %d rows below its header, and the strict mode refuses a further sheet: narrow the report, or choose CSV", row, e.most-1)
 	}
 	if err := e.notes.Add(0, tabular.NoteMoreSheets, row); err != nil {
 		return err
