@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -169,6 +170,9 @@ func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if dec.More() {
 		return nil, invalid.New("payload", "", "holds more than one JSON value")
 	}
+	if err := invalid.Twice(raw); err != nil {
+		return nil, err
+	}
 	out, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode the payload: %w", err)
@@ -182,7 +186,7 @@ func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, invalid.New("payload", "", "holds the character U+0000, which PostgreSQL cannot store")
 	}
 	// The decoder puts U+FFFD for what is no text, without a word.
-	if !utf8.Valid(raw) || replaced != writtenReplacements(raw) {
+	if !utf8.Valid(raw) || replaced != report.Replacements(raw) {
 		return nil, invalid.New("payload", "", "holds bytes that are no UTF-8, or half of a surrogate pair")
 	}
 	return out, nil
@@ -202,22 +206,6 @@ func eachText(v any, fn func(string)) {
 			fn(name)
 			eachText(item, fn)
 		}
-	}
-}
-
-// writtenReplacements is how often JSON has the character U+FFFD, as itself or escaped.
-func writtenReplacements(raw []byte) int {
-	n := bytes.Count(raw, []byte("\ufffd"))
-	for rest := raw; ; {
-		at := bytes.IndexByte(rest, '\\')
-		if at < 0 || at+1 == len(rest) {
-			return n
-		}
-		rest = rest[at+1:]
-		if len(rest) >= 5 && bytes.EqualFold(rest[:5], []byte("ufffd")) {
-			n++
-		}
-		rest = rest[1:] // what stands behind a backslash may be one itself
 	}
 }
 

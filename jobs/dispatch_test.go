@@ -73,6 +73,8 @@ func TestDispatchRefusesBadRequests(t *testing.T) {
 		{name: "no time", kind: "report", payload: good, options: []jobs.Option{jobs.Timeout(0)}, field: "timeout", says: "second"},
 		{name: "a delay into the past", kind: "report", payload: good, options: []jobs.Option{jobs.Delay(-time.Second)}, field: "delay", says: "zero"},
 		{name: "a NUL in the payload", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01\u0000"}}`, field: "payload", says: "U+0000"},
+		{name: "a parameter twice", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01","from":"2026-01-02"}}`, field: "params.from", says: "twice"},
+		{name: "a field of a line twice", kind: "invoice", payload: `{"lines":[{},{"quantity":"1","quantity":"2"}]}`, field: "lines[1].quantity", says: "twice"},
 		{name: "half a surrogate pair", kind: "report", payload: `{"report":"sales","params":{"from":"2026-01-01\ud800"}}`, field: "payload", says: "surrogate"},
 		{name: "bytes that are no text", kind: "report", payload: "{\"report\":\"sal\xffes\"}", field: "payload", says: "UTF-8"},
 		{name: "a backslash and a u0000 that is text", kind: "report", payload: `{"report":"sales","params":{"from":"a\\u0000b"}}`, field: "params.from", says: "date"},

@@ -188,9 +188,6 @@ func filesFlag(cmd *cobra.Command, with *[]string) {
 // withFiles puts the files that are asked for into a document. It refuses what is
 // not one JSON object while the lines of the user's file can still be named.
 func withFiles(document []byte, files []string) ([]byte, error) {
-	if err := invoice.CheckFields(document); err != nil {
-		return nil, err
-	}
 	fields, err := invoice.Fields(document)
 	if err != nil {
 		return nil, err

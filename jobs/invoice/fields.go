@@ -35,17 +35,6 @@ func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// CheckFields refuses what [Fields] refuses, and a field that is given twice at
-// any depth. It is for text that something else decodes before [Parse] sees it.
-func CheckFields(raw []byte) error {
-	r, err := newObjectReader(raw)
-	if err != nil {
-		return err
-	}
-	r.repeats("", json.Delim('{'))
-	return r.err()
-}
-
 // newObjectReader is a reader that has passed the opening brace.
 func newObjectReader(raw []byte) (*reader, error) {
 	r, err := newReader(raw)
@@ -53,28 +42,4 @@ func newObjectReader(raw []byte) (*reader, error) {
 		err = invalid.New(rootField, "", "must be a JSON object")
 	}
 	return r, err
-}
-
-// repeats passes over the value that tok begins, and records every field that
-// stands twice in one object.
-func (r *reader) repeats(path string, tok json.Token) {
-	switch tok {
-	case json.Delim('['):
-		for n := 0; r.more(); n++ {
-			r.repeats(index(path, n), r.next())
-		}
-	case json.Delim('{'):
-		seen := map[string]struct{}{}
-		for r.more() {
-			key, _ := r.next().(string)
-			if _, known := seen[key]; known {
-				r.add(join(path, key), "", "is given twice")
-			}
-			seen[key] = struct{}{}
-			r.repeats(join(path, key), r.next())
-		}
-	default:
-		return
-	}
-	r.next() // the closing bracket or brace
 }

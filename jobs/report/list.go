@@ -84,19 +84,24 @@ func JSONText(raw []byte) (string, bool) {
 	if !utf8.Valid(raw) || json.Unmarshal(raw, &text) != nil {
 		return "", false
 	}
-	written := bytes.Count(raw, []byte("\ufffd"))
-	for rest := raw; len(rest) > 0; {
+	return text, strings.Count(text, "\ufffd") == Replacements(raw)
+}
+
+// Replacements is how often a JSON text has the character U+FFFD, as itself or
+// escaped. A decoded text that has more of them is not what was sent.
+func Replacements(raw []byte) int {
+	n := bytes.Count(raw, []byte("\ufffd"))
+	for rest := raw; ; {
 		at := bytes.IndexByte(rest, '\\')
-		if at < 0 {
-			break
+		if at < 0 || at+1 == len(rest) {
+			return n
 		}
 		rest = rest[at+1:]
 		if len(rest) >= 5 && bytes.EqualFold(rest[:5], []byte("ufffd")) {
-			written++
+			n++
 		}
-		rest = rest[1:] // the character behind a backslash, which may be one itself
+		rest = rest[1:] // what stands behind a backslash may be one itself
 	}
-	return text, strings.Count(text, "\ufffd") == written
 }
 
 func joinList(members []string) string {
