@@ -76,7 +76,8 @@ func (r Redis) emptied(ctx context.Context) (bool, error) {
 
 // call is what the bell says.
 type call struct {
-	Job uuid.UUID `json:"job"`
+	Job   uuid.UUID `json:"job,omitzero"`    // look at this job
+	Queue string    `json:"queue,omitempty"` // or at the plain jobs of this queue
 }
 
 func taskID(b storage.Bell) string { return fmt.Sprintf("%s-%d", b.ID, b.Generation) }
@@ -84,36 +85,66 @@ func taskID(b storage.Bell) string { return fmt.Sprintf("%s-%d", b.ID, b.Generat
 // errBlocked means that a task of the same name is in Redis and will not be delivered.
 var errBlocked = errors.New("the bell's name is blocked")
 
-// ring enqueues the bell. Finding it there already is success, unless it is one
-// that nobody will hear: archived, or taken by a worker that has not claimed
-// the job since.
+// ring enqueues the bell of a job. Finding it there already is success, unless it
+// is one that nobody will hear: archived, or taken by a worker that has not
+// claimed the job since.
 func (r Redis) ring(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, b storage.Bell) error {
-	payload, err := json.Marshal(call{Job: b.ID})
+	state, err := r.enqueue(ctx, client, inspector, call{Job: b.ID}, b.Queue, taskID(b))
 	if err != nil {
-		return err
-	}
-	_, err = client.EnqueueContext(ctx, asynq.NewTask(taskType, payload), asynq.TaskID(taskID(b)), asynq.Queue(r.queue(b.Queue)),
-		asynq.MaxRetry(0), asynq.Timeout(taskTimeout))
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, asynq.ErrTaskIDConflict) {
 		return fmt.Errorf("ring for job %s: %w", b.ID, err)
 	}
-	info, err := inspector.GetTaskInfo(r.queue(b.Queue), taskID(b))
-	if errors.Is(err, asynq.ErrTaskNotFound) {
-		return nil // delivered just now
-	}
-	if err != nil {
-		return fmt.Errorf("look for the bell of job %s: %w", b.ID, err)
-	}
-	if info.State == asynq.TaskStatePending {
+	if state == asynq.TaskStatePending {
 		return nil // it waits for a worker
 	}
-	if info.State != asynq.TaskStateActive {
+	if state != asynq.TaskStateActive {
 		_ = inspector.DeleteTask(r.queue(b.Queue), taskID(b))
 	}
 	return errBlocked
+}
+
+// ringQueue enqueues up to n bells of a queue of plain jobs, each of which wakes a
+// slot. Their names change with the time, so that what a dead worker took with it
+// blocks nothing for long.
+func (r Redis) ringQueue(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, queue string, n int) error {
+	epoch := time.Now().Unix() / 5
+	for rung, i := 0, 0; rung < n && i < 2*bellsAtMost; i++ {
+		id := fmt.Sprintf("queue-%s-%d-%d", queue, epoch, i)
+		state, err := r.enqueue(ctx, client, inspector, call{Queue: queue}, queue, id)
+		if err != nil {
+			return fmt.Errorf("ring for queue %s: %w", queue, err)
+		}
+		if state == asynq.TaskStatePending { // one that is active is a slot at work: it may be full, so wake another
+			rung++
+		}
+	}
+	return nil
+}
+
+// bellsAtMost bounds how many slots are woken for a queue at once.
+const bellsAtMost = 64
+
+// enqueue puts a bell into Redis and answers its state: pending when it is new.
+func (r Redis) enqueue(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, c call, queue, id string) (asynq.TaskState, error) {
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return 0, err
+	}
+	_, err = client.EnqueueContext(ctx, asynq.NewTask(taskType, payload), asynq.TaskID(id), asynq.Queue(r.queue(queue)),
+		asynq.MaxRetry(0), asynq.Timeout(taskTimeout))
+	if err == nil {
+		return asynq.TaskStatePending, nil
+	}
+	if !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return 0, err
+	}
+	info, err := inspector.GetTaskInfo(r.queue(queue), id)
+	if errors.Is(err, asynq.ErrTaskNotFound) {
+		return asynq.TaskStatePending, nil // delivered just now
+	}
+	if err != nil {
+		return 0, err
+	}
+	return info.State, nil
 }
 
 // taskTimeout keeps asynq from ending a task by itself: the job's own timeout does.

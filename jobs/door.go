@@ -30,6 +30,13 @@ func (d *door) leave() {
 	d.settle()
 }
 
+// count is how many are inside.
+func (d *door) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.inside
+}
+
 // close answers a channel that is closed as soon as nobody is inside; from then
 // on nobody may enter. Until then they may: what was on its way is let in.
 func (d *door) close() <-chan struct{} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/fenceline/fenceline/storage"
@@ -50,7 +49,7 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job, token int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID, token))
+	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID, token), w.store.Unpark(ctx))
 	if err != nil {
 		w.log.Warn("release the lease", "job", job.ID, "error", err)
 	}
@@ -114,38 +113,17 @@ func (w *Worker) beat(ctx context.Context, run *Run, cancel context.CancelCauseF
 // left behind after a while: it has become a stale attempt like any other, and
 // what it still writes is never published.
 func (w *Worker) render(ctx context.Context, run *Run) error {
-	task, err := w.registry.decode(run.job.Kind, Payload{Version: run.job.PayloadVersion, Tenant: run.job.Tenant, Body: run.job.Payload})
+	_, task, err := w.registry.decode(run.job.Kind, Payload{Version: run.job.PayloadVersion, Tenant: run.job.Tenant, Body: run.job.Payload})
 	if err != nil {
-		return &permanentError{err}
+		return err
+	}
+	if task.Render == nil {
+		return Permanent(fmt.Errorf("kind %s makes no exports, and this job has one", run.job.Kind))
 	}
 	if err := pass(ctx, w.faults, PointBegun); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				done <- &panicError{value: p, stack: debug.Stack()}
-			}
-		}()
-		done <- task.Render(ctx, run)
-	}()
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		patience := time.NewTimer(w.patience)
-		defer patience.Stop()
-		select {
-		case err = <-done:
-		case <-patience.C:
-			run.Log.Error("the handler ignores the end of its context and was left behind")
-			return context.Cause(ctx)
-		}
-	}
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // why it ended says more than how the code noticed
-	}
-	return err
+	return w.guarded(ctx, run.Log, func() error { return task.Render(ctx, run) })
 }
 
 func (r *Run) seal(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 
 // Task is a request that was checked: what will be made, and how.
 type Task struct {
-	// Key names the export inside its tenant and kind. The same key is the same document.
+	// Key names the export inside its tenant and kind. The same key is the same document. A plain job has none.
 	Key string
 	// Title is what people read in lists.
 	Title string
@@ -26,6 +26,8 @@ type Task struct {
 	// Render reads and writes. It is called once per attempt, never while another call of the same
 	// attempt runs, but two attempts may run at once. It must stop soon when its context ends.
 	Render func(ctx context.Context, r *Run) error
+	// Do is the work of a plain job, which has no Key and no Render; see [Handle].
+	Do Handler
 }
 
 // Payload is what a request asks of its kind.
@@ -43,6 +45,8 @@ type Kind struct {
 	// Decode checks a payload of any version up to Version. It is called at dispatch, where its error
 	// is what the user sees (an [*invalid.Error] where fields are at fault), and again by the worker.
 	Decode func(p Payload) (Task, error)
+	// Middleware is around the work, the first outermost.
+	Middleware []Middleware
 }
 
 // Registry knows the kinds. It is built once and safe for concurrent use.
@@ -87,16 +91,25 @@ func (r *Registry) kind(name string) (Kind, error) {
 
 // decode reads a stored payload. A newer version than this program knows was
 // written by a newer Fenceline: an older worker must leave it alone.
-func (r *Registry) decode(name string, p Payload) (Task, error) {
+// What it knows nothing of is not the job's failure: [errNotForUs].
+func (r *Registry) decode(name string, p Payload) (Kind, Task, error) {
 	k, err := r.kind(name)
 	if err != nil {
-		return Task{}, err
+		return Kind{}, Task{}, fmt.Errorf("%w: %w", errNotForUs, err)
 	}
 	if p.Version > k.Version {
-		return Task{}, fmt.Errorf("job of kind %s has payload version %d, this worker knows %d at most: update it", name, p.Version, k.Version)
+		return k, Task{}, fmt.Errorf("%w: job of kind %s has payload version %d, this worker knows %d at most: update it", errNotForUs, name, p.Version, k.Version)
 	}
-	return k.Decode(p)
+	task, err := k.Decode(p)
+	if err != nil {
+		return k, Task{}, &permanentError{err}
+	}
+	return k, task, nil
 }
+
+// errNotForUs means that another worker, a newer one or one with more kinds, must
+// run the job: it waits, with the reason shown.
+var errNotForUs = errors.New("this worker cannot run the job")
 
 // jsonName is what people who write JSON call a type.
 func jsonName(t reflect.Type) string {

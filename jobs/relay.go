@@ -32,6 +32,7 @@ type Relay struct {
 
 	client    *asynq.Client
 	inspector *asynq.Inspector
+	unparked  time.Time // when jobs that wait for a cap were last looked at
 }
 
 // NewRelay prepares a relay. An attempt that gave no heartbeat for lease is
@@ -60,17 +61,72 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer func() { <-listening }()
 	tick := time.NewTicker(scanEvery)
 	defer tick.Stop()
+	promotion := time.NewTimer(0) // when the next plain job is due
+	defer promotion.Stop()
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-wake:
-			r.report(ctx, r.ringDue(ctx))
+			err = errors.Join(r.settleBatches(ctx), r.ringDue(ctx))
+		case <-promotion.C:
 		case <-tick.C:
-			r.report(ctx, errors.Join(r.handOn(ctx), r.checkEmptied(ctx), r.ringDue(ctx)))
+			err = errors.Join(r.handOn(ctx), r.checkEmptied(ctx), r.unpark(ctx), r.settleBatches(ctx), r.ringDue(ctx))
 		}
+		next, promoteErr := r.promote(ctx)
+		promotion.Reset(next)
+		r.report(ctx, errors.Join(err, promoteErr, r.ringReady(ctx)))
 	}
 }
+
+// promote makes plain jobs ready whose time has come, and answers when to look again.
+func (r *Relay) promote(ctx context.Context) (time.Duration, error) {
+	n, next, err := r.store.Promote(ctx, promoteBatch)
+	switch {
+	case err != nil:
+		return scanEvery, err
+	case n == promoteBatch:
+		return 0, nil
+	case next == 0:
+		return scanEvery, nil
+	}
+	return min(next, scanEvery), nil
+}
+
+// promoteBatch bounds how many jobs one look makes ready.
+const promoteBatch = 1000
+
+// ringReady wakes workers for queues that hold plain jobs.
+func (r *Relay) ringReady(ctx context.Context) error {
+	ready, err := r.store.ReadyQueues(ctx, bellsAtMost)
+	if err != nil {
+		return err
+	}
+	for queue, n := range ready {
+		err := r.redis.ringQueue(ctx, r.client, r.inspector, queue, n)
+		if errors.Is(err, asynq.ErrQueueNotFound) {
+			r.client = asynq.NewClientFromRedisClient(r.redis.Client)
+			err = r.redis.ringQueue(ctx, r.client, r.inspector, queue, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpark looks now and then for jobs that wait for a cap: the end of others wakes
+// them, and this is for what nobody saw end.
+func (r *Relay) unpark(ctx context.Context) error {
+	if time.Since(r.unparked) < unparkEvery {
+		return nil
+	}
+	r.unparked = time.Now()
+	return r.store.Unpark(ctx)
+}
+
+const unparkEvery = 3 * time.Second
 
 func (r *Relay) report(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {

@@ -27,13 +27,10 @@ func decided(err error) bool {
 // ending turns the error that ended an attempt into its verdict. Only what the
 // work itself did wrong counts as a failure of the job.
 func ending(job storage.Job, err error) storage.Ending {
-	var (
-		fenced *storage.FencedError
-		panicd *panicError
-		perm   *permanentError
-		bad    *invalid.Error
-	)
+	var fenced *storage.FencedError
 	switch {
+	case errors.Is(err, errNotForUs):
+		return storage.Ending{State: storage.AttemptFailed, Reason: "not_for_us", Error: storable(err.Error()), Retry: jitter(notForUsWait)}
 	case errors.As(err, &fenced):
 		return storage.Ending{State: storage.AttemptFenced, Reason: fenced.Reason, Retry: spread(job.Generation)}
 	case errors.Is(err, storage.ErrCancelled):
@@ -45,9 +42,19 @@ func ending(job storage.Job, err error) storage.Ending {
 	case errors.Is(err, storage.ErrCondemned):
 		return storage.Ending{State: storage.AttemptFailed, Reason: "condemned"}
 	}
+	return failure(job, err)
+}
+
+// failure is the verdict on what the work itself did wrong.
+func failure(job storage.Job, err error) storage.Ending {
+	var (
+		panicd *panicError
+		perm   *permanentError
+		bad    *invalid.Error
+	)
 	e := storage.Ending{
 		State: storage.AttemptFailed, Reason: "error", Error: storable(err.Error()),
-		Counts: true, Retry: backoff(job.Failures),
+		Counts: true, Retry: backoffOf(job),
 	}
 	switch {
 	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded):
@@ -71,6 +78,11 @@ func backoff(failures int) time.Duration {
 func spread(generation int) time.Duration {
 	return time.Second + rand.N(min(time.Second<<min(generation, 16), time.Minute))
 }
+
+// notForUsWait is how long a job waits for a worker that can run it.
+const notForUsWait = 15 * time.Second
+
+func randomUpTo(span float64) float64 { return rand.Float64() * span }
 
 // jitter is d give or take a quarter, so that what failed together does not come back together.
 func jitter(d time.Duration) time.Duration {

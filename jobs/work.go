@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hibiken/asynq"
 
 	"github.com/fenceline/fenceline/storage"
@@ -58,12 +62,22 @@ type Worker struct {
 	metrics   *Metrics
 	faults    Faults
 
-	running door
+	id        uuid.UUID
+	client    *asynq.Client
+	inspector *asynq.Inspector
+	turns     *turns
+	runs      *runs
+	drained   atomic.Bool // asked to take nothing new
+	stopping  atomic.Bool
+	running   door
 }
 
 // NewWorker prepares a worker; [Worker.Run] starts it.
 func NewWorker(c WorkerConfig) *Worker {
+	id := uuid.New()
 	return &Worker{
+		id: id, turns: newTurns(c.Store, id), runs: newRuns(),
+		client: asynq.NewClientFromRedisClient(c.Redis.Client), inspector: asynq.NewInspectorFromRedisClient(c.Redis.Client),
 		store: c.Store, files: c.Files, registry: c.Registry, redis: c.Redis, leaser: c.Leaser,
 		name: c.Name, log: c.Log.With("worker", c.Name), conf: c, lease: c.Lease, metrics: c.Metrics, faults: c.Faults,
 		heartbeat: min(c.Lease/4, beatEvery), patience: 5 * time.Second,
@@ -71,38 +85,83 @@ func NewWorker(c WorkerConfig) *Worker {
 }
 
 // Run works until ctx ends. Then it takes nothing new, lets what runs go on for
-// the grace, cancels the rest and hands their jobs back.
+// the grace, cancels the rest and hands their jobs back. It ends by itself with
+// [ErrAskedToStop] when somebody has asked the worker to.
 func (w *Worker) Run(ctx context.Context) error {
+	if err := w.register(ctx); err != nil {
+		return err
+	}
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	asked := make(chan struct{})
+	stopParts := w.startParts(work, sync.OnceFunc(func() { close(asked) }))
+	defer stopParts()
+	srv := w.server()
+	if err := srv.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.answer(work, t) })); err != nil {
+		return fmt.Errorf("start the worker: %w", err)
+	}
+	w.log.Info("worker started", "concurrency", w.conf.Concurrency, "queues", w.conf.Queues)
+	select {
+	case <-ctx.Done():
+	case <-asked:
+		w.log.Info("asked to stop after what runs")
+	}
+	w.stopping.Store(true)
+	srv.Stop()
+	w.drain(cancel, ctx.Done())
+	srv.Shutdown()
+	w.log.Info("worker stopped")
+	if ctx.Err() == nil {
+		return ErrAskedToStop
+	}
+	return nil
+}
+
+// startParts starts what runs beside the jobs; what it answers ends it and says goodbye.
+func (w *Worker) startParts(ctx context.Context, asked func()) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	parts.Go(func() { w.turns.run(ctx) })
+	parts.Go(func() { w.beatAll(ctx, asked) })
+	return func() {
+		cancel()
+		parts.Wait()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := w.store.WorkerStopped(ctx, w.id); err != nil {
+			w.log.Warn("could not say goodbye", "error", err)
+		}
+	}
+}
+
+func (w *Worker) server() *asynq.Server {
 	queues := make(map[string]int, len(w.conf.Queues))
 	for name, weight := range w.conf.Queues {
 		queues[w.redis.queue(name)] = weight
 	}
-	srv := asynq.NewServerFromRedisClient(w.redis.Client, asynq.Config{
+	return asynq.NewServerFromRedisClient(w.redis.Client, asynq.Config{
 		Concurrency: w.conf.Concurrency, Queues: queues,
-		TaskCheckInterval: 100 * time.Millisecond, // asynq's own second would be the latency of an idle queue
-		ShutdownTimeout:   time.Second,            // by then we have waited ourselves
+		TaskCheckInterval: checkEvery,  // asynq's own second would be the latency of an idle queue
+		ShutdownTimeout:   time.Second, // by then we have waited ourselves
 		Logger:            asynqLog{w.log}, LogLevel: asynq.WarnLevel,
 		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, t *asynq.Task, err error) {
 			w.log.Error("asynq could not deliver a bell; the relay rings again", "task", t.Type(), "error", err)
 		}),
 	})
-	if err := srv.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.answer(work, t) })); err != nil {
-		return fmt.Errorf("start the worker: %w", err)
-	}
-	w.log.Info("worker started", "concurrency", w.conf.Concurrency, "queues", w.conf.Queues)
-	<-ctx.Done()
-	srv.Stop()
-	w.drain(cancel)
-	srv.Shutdown()
-	w.log.Info("worker stopped")
-	return nil
 }
 
-// drain waits for what runs, at most for the grace and then for the hand-over.
-func (w *Worker) drain(cancel context.CancelCauseFunc) {
+// checkEvery is how often an idle worker looks into Redis.
+const checkEvery = 25 * time.Millisecond
+
+// drain waits for what runs: as long as it takes when the worker was only asked to
+// stop, else (or when the process must end meanwhile) for the grace and then for the hand-over.
+func (w *Worker) drain(cancel context.CancelCauseFunc, ending <-chan struct{}) {
 	idle := w.running.close()
+	select {
+	case <-idle:
+		return
+	case <-ending:
+	}
 	grace := time.NewTimer(w.conf.Grace)
 	defer grace.Stop()
 	select {
@@ -132,22 +191,58 @@ func (w *Worker) answer(ctx context.Context, t *asynq.Task) error {
 	if err := json.Unmarshal(t.Payload(), &c); err != nil {
 		return fmt.Errorf("read the bell: %w", err)
 	}
-	job, err := w.store.Claimable(ctx, c.Job)
-	if errors.Is(err, storage.ErrNotDue) {
+	if w.resting() {
 		return nil
 	}
-	if err != nil { // an error would archive the bell and block its name
-		w.log.Warn("could not look at the job; the relay rings again", "job", c.Job, "error", err)
+	if c.Queue != "" {
+		w.serveQueue(ctx, c.Queue)
 		return nil
 	}
-	w.work(ctx, job)
+	w.workFirst(ctx, c.Job)
 	return nil
 }
 
-// work makes one attempt at a job and sees to its verdict.
+// workFirst makes an attempt at a job, after those of its queue that are more
+// urgent: a bell says when, priorities say what.
+func (w *Worker) workFirst(ctx context.Context, id uuid.UUID) {
+	tried := map[uuid.UUID]bool{}
+	for ctx.Err() == nil && !w.resting() {
+		job, err := w.store.Claimable(ctx, id)
+		if errors.Is(err, storage.ErrNotDue) {
+			return
+		}
+		if err != nil { // an error for asynq would archive the bell and block its name
+			w.log.Warn("could not look at the job; the relay rings again", "job", id, "error", err)
+			return
+		}
+		urgent, err := w.store.MoreUrgent(ctx, job)
+		if err != nil {
+			w.log.Warn("could not look for more urgent jobs", "job", id, "error", err)
+		}
+		if urgent.ID == uuid.Nil || tried[urgent.ID] {
+			w.work(ctx, job)
+			return
+		}
+		tried[urgent.ID] = true
+		w.work(ctx, urgent)
+	}
+}
+
+// work makes one attempt at a job, inside the middleware of its kind, and sees to its verdict.
 func (w *Worker) work(ctx context.Context, job storage.Job) {
 	started := time.Now()
-	attempt, err := w.export(ctx, job)
+	var attempt storage.Begun
+	work := &Work{store: w.store, job: job, Log: w.log.With("job", job.ID, "kind", job.Kind)}
+	var middleware []Middleware
+	if kind, known := w.registry.kinds[job.Kind]; known {
+		middleware = kind.Middleware
+	}
+	err := shielded(func() error {
+		return wrap(func(ctx context.Context, _ *Work) (err error) {
+			attempt, err = w.export(ctx, job)
+			return err
+		}, middleware)(ctx, work)
+	})
 	log := w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token, "kind", job.Kind)
 	if attempt.Token == 0 { // nothing was begun
 		w.notBegun(ctx, log, job, err)
@@ -175,11 +270,25 @@ func (w *Worker) work(ctx context.Context, job storage.Job) {
 
 // notBegun handles a job that is left waiting. That is not an attempt.
 func (w *Worker) notBegun(ctx context.Context, log *slog.Logger, job storage.Job, err error) {
+	var released *releaseError
+	var skipped *skipError
 	switch {
 	case errors.Is(err, storage.ErrNotDue): // another worker was faster
 		return
+	case errors.Is(err, storage.ErrHeld): // a paused queue or a cap; the database says when it goes on
+		return
+	case errors.As(err, &released):
+		w.putBack(ctx, log, job, *released, "")
+		return
+	case errors.As(err, &skipped):
+		w.skip(ctx, log, job, skipped)
+		return
 	case errors.Is(err, storage.ErrGone):
 		log.Warn("job failed: its export was deleted")
+		return
+	case errors.As(err, new(*panicError)): // of middleware: shown, and tried again by another version of it
+		log.Error("middleware panicked", "error", err)
+		w.putBack(ctx, log, job, releaseError{after: jitter(notForUsWait), why: "released"}, storable(err.Error()))
 		return
 	case !errors.Is(err, ErrLeaseBusy):
 		log.Error("could not begin", "error", err)
@@ -189,6 +298,34 @@ func (w *Worker) notBegun(ctx context.Context, log *slog.Logger, job storage.Job
 	if err := w.store.WaitForLease(ctx, job, jitter(300*time.Millisecond), jitter(10*time.Second)); err != nil {
 		log.Warn("could not put the job back; the relay rings again", "error", err)
 	}
+}
+
+// putBack lets an export wait that its middleware released; failure, unless empty, is shown.
+func (w *Worker) putBack(ctx context.Context, log *slog.Logger, job storage.Job, r releaseError, failure string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := w.store.PutBack(ctx, job, r.after, r.why, failure); err != nil {
+		log.Warn("could not put the job back; the relay rings again", "error", err)
+	}
+}
+
+// skip gives an export up that its middleware skipped.
+func (w *Worker) skip(ctx context.Context, log *slog.Logger, job storage.Job, s *skipError) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := w.store.SkipJob(ctx, job.ID, storable(s.Error())); err != nil {
+		log.Warn("could not skip the job; the relay rings again", "error", err)
+	}
+}
+
+// shielded turns a panic of middleware into an error.
+func shielded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{value: p, stack: debug.Stack()}
+		}
+	}()
+	return call()
 }
 
 // asynqLog sends asynq's own lines to our log.

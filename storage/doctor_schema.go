@@ -240,8 +240,8 @@ var lawfulConstraints = [...]string{
 	"exports.exports_tenant_kind_key_key", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",
 	"files.files_pkey", "files.files_sha256_check", "installation.installation_pkey",
 	"invoice_series.invoice_series_pkey", "invoices.invoices_pkey", "invoices.invoices_tenant_number_key",
-	"invoices.invoices_tenant_series_fkey", "invoices.invoices_tenant_series_n_key", "jobs.jobs_attempt", "jobs.jobs_batch_id_fkey", "jobs.jobs_check", "jobs.jobs_check1",
-	"jobs.jobs_check2", "jobs.jobs_export_id_fkey", "jobs.jobs_pkey", "jobs.jobs_state_check", "outbox.outbox_attempt_id_fkey",
+	"invoices.invoices_tenant_series_fkey", "invoices.invoices_tenant_series_n_key", "jobs.jobs_attempt", "jobs.jobs_after_job_fkey", "jobs.jobs_attended", "jobs.jobs_batch_id_fkey", "jobs.jobs_check1",
+	"jobs.jobs_check2", "jobs.jobs_export_id_fkey", "jobs.jobs_pkey", "jobs.jobs_plain", "jobs.jobs_ready_only_plain", "jobs.jobs_state_check", "jobs.jobs_unique_how", "batch_calls.batch_calls_pkey", "outbox.outbox_attempt_id_fkey",
 	"outbox.outbox_export_id_fkey", "outbox.outbox_job_id_fkey", "outbox.outbox_pkey", "schedule_runs.schedule_runs_pkey",
 }
 

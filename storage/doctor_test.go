@@ -222,7 +222,7 @@ func TestDoctorComparesMigrations(t *testing.T) {
 	w := newWorld(t)
 	m, err := w.doctor().Migrations(w.ctx)
 	w.must(err)
-	if m.Newest != 4 || len(m.Pending)+len(m.Unknown) != 0 {
+	if names, _ := fs.Glob(migrations.Files, "*.sql"); m.Newest != int64(len(names)) || len(m.Pending)+len(m.Unknown) != 0 {
 		t.Errorf("%+v", m)
 	}
 	w.exec("DELETE FROM fenceline.schema_migrations WHERE version_id = 4")

@@ -17,6 +17,8 @@ var (
 	ErrUnreachable = errors.New("the server cannot be reached")
 	// ErrNotDue means that the job cannot be begun: another worker has it, it is not due yet, or it has ended.
 	ErrNotDue = errors.New("the job is not waiting to be run")
+	// ErrHeld means that the job cannot begin now: its queue is paused, a cap is reached, or maintenance goes on.
+	ErrHeld = errors.New("the job is held back")
 	// ErrFenced means that a newer attempt is ahead; see [FencedError].
 	ErrFenced = errors.New("fenced out by a newer attempt")
 	// ErrCondemned means that the clean-up has condemned the attempt: its files go, it can never publish.

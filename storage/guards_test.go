@@ -99,7 +99,7 @@ func TestStateEdges(t *testing.T) {
 	}
 	jobEdges := map[string][]string{
 		"queued": {"running", "failed", "cancelled"}, "running": {"queued", "done", "superseded", "failed", "cancelling", "cancelled"},
-		"cancelling": {"cancelled"}, "failed": {"queued"}, "done": {}, "superseded": {}, "cancelled": {},
+		"cancelling": {"cancelled"}, "failed": {"queued", "cancelled"}, "done": {}, "superseded": {}, "cancelled": {},
 	}
 	w := newWorld(t)
 	for _, m := range []struct {

@@ -1,9 +1,7 @@
 package storage
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,29 +33,43 @@ func (s JobState) Ended() bool {
 	return s == JobDone || s == JobSuperseded || s == JobFailed || s == JobCancelled
 }
 
-// Job is one request to produce an export.
+// Job is one request: to produce an export, or, as a plain job, to do other work.
 type Job struct {
 	ID             uuid.UUID       `json:"id"`
 	Tenant         string          `json:"tenant"`
 	Kind           string          `json:"kind"`
 	Queue          string          `json:"queue"`
-	ExportID       uuid.UUID       `json:"export_id"`
+	ExportID       uuid.UUID       `json:"export_id,omitzero"` // zero for a plain job
 	Title          string          `json:"title"`
 	Payload        json.RawMessage `json:"payload,omitempty"`
 	PayloadVersion int             `json:"payload_version"`
 	State          JobState        `json:"state"`
-	WaitingFor     *string         `json:"waiting_for,omitempty"` // lease, retry or later
+	// WaitingFor is lease, retry, later, rate, overlap, circuit, cap, chain or released.
+	WaitingFor     *string         `json:"waiting_for,omitempty"`
 	DueAt          time.Time       `json:"due_at"`
+	Priority       int             `json:"priority"` // higher is sooner, among plain jobs of a queue
+	Tags           Tags            `json:"tags,omitempty" gorm:"type:text[]"`
 	Generation     int             `json:"generation"`
 	AttemptID      *uuid.UUID      `json:"attempt_id,omitempty"`
+	RunID          *uuid.UUID      `json:"run_id,omitempty"`    // of a plain job: its newest run
+	WorkerID       *uuid.UUID      `json:"worker_id,omitempty"` // of a plain job: who makes or made that run
 	Attempts       int             `json:"attempts"`
 	Failures       int             `json:"failures"` // errors of the work itself
 	Crashes        int             `json:"crashes"`  // workers that fell silent
+	Releases       int             `json:"releases"` // times that it was put back to wait, which is no attempt
 	MaxAttempts    int             `json:"max_attempts"`
 	MaxCrashes     int             `json:"-"`
 	TimeoutSeconds int             `json:"timeout_seconds"`
+	Backoff        json.RawMessage `json:"backoff,omitempty"`
+	RetryUntil     *time.Time      `json:"retry_until,omitempty"`
 	IdempotencyKey *string         `json:"idempotency_key,omitempty"`
+	UniqueKey      *string         `json:"unique_key,omitempty"`
+	UniqueWhile    *string         `json:"unique_while,omitempty"` // pending, active or period
 	BatchID        *uuid.UUID      `json:"batch_id,omitempty"`
+	ChainID        *uuid.UUID      `json:"chain_id,omitempty"`
+	AfterJob       *uuid.UUID      `json:"after_job,omitempty"` // the job before it in its chain
+	Progress       json.RawMessage `json:"progress,omitempty"`
+	Result         json.RawMessage `json:"result,omitempty"`
 	RequestHash    []byte          `json:"-"`
 	RequestedBy    string          `json:"requested_by,omitempty"`
 	Error          *string         `json:"error,omitempty"`
@@ -66,105 +78,11 @@ type Job struct {
 	FinishedAt     *time.Time      `json:"finished_at,omitempty"`
 }
 
+// Plain reports whether the job publishes no export.
+func (j Job) Plain() bool { return j.ExportID == uuid.Nil }
+
 // TableName names the table for gorm.
 func (Job) TableName() string { return "fenceline.jobs" }
-
-// NewJob is a job to be inserted.
-type NewJob struct {
-	Tenant, Kind, Key, Title, Queue string
-	Payload                         json.RawMessage
-	PayloadVersion                  int
-	MaxAttempts, MaxCrashes         int
-	Timeout                         time.Duration
-	Delay                           time.Duration
-	IdempotencyKey                  string     // empty for none
-	Batch                           *uuid.UUID // nil for none
-	RequestHash                     []byte     // of everything that the key stands for
-	RequestedBy                     string
-}
-
-// InsertJob adds a job, and its export when it is the first, in the caller's
-// transaction. created is false when the idempotency key (unique in its tenant)
-// named an existing job with the same request; with another request the error
-// is [ErrKeyReused].
-func (s *Store) InsertJob(ctx context.Context, tx Tx, n NewJob) (job Job, created bool, err error) {
-	tx = tx.WithContext(ctx)
-	if n.IdempotencyKey != "" {
-		job, err = jobByKey(tx, n)
-		if !errors.Is(err, ErrNotFound) {
-			return job, false, err
-		}
-	}
-	export, err := ensureExport(tx, n)
-	if err != nil {
-		return Job{}, false, err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Job{}, false, fmt.Errorf("make a job id: %w", err)
-	}
-	var waiting *string
-	if n.Delay > 0 {
-		waiting = new("later")
-	}
-	res := tx.Raw(`INSERT INTO fenceline.jobs (id, tenant, kind, queue, export_id, title, payload, payload_version, waiting_for,
-			due_at, ring_at, max_attempts, max_crashes, timeout_seconds, idempotency_key, request_hash, requested_by, batch_id)
-		SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, due, due, ?, ?, ?, ?, ?, ?, ?::uuid FROM (SELECT clock_timestamp() + make_interval(secs => ?) AS due) d
-		ON CONFLICT (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING *`,
-		id, n.Tenant, n.Kind, n.Queue, export, n.Title, string(n.Payload), n.PayloadVersion, waiting,
-		n.MaxAttempts, n.MaxCrashes, int(n.Timeout.Seconds()), nullable(n.IdempotencyKey), n.RequestHash, n.RequestedBy,
-		n.Batch, n.Delay.Seconds()).Scan(&job)
-	if res.Error != nil {
-		return Job{}, false, fmt.Errorf("insert the job: %w", res.Error)
-	}
-	if res.RowsAffected == 0 { // the key was taken between our look and our insert
-		job, err = jobByKey(tx, n)
-		return job, false, err
-	}
-	return job, true, nil
-}
-
-func jobByKey(tx Tx, n NewJob) (Job, error) {
-	var job Job
-	err := tx.Where("tenant = ? AND idempotency_key = ?", n.Tenant, n.IdempotencyKey).Take(&job).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return Job{}, ErrNotFound
-	}
-	if err != nil {
-		return Job{}, fmt.Errorf("look up idempotency key %q: %w", n.IdempotencyKey, err)
-	}
-	if !bytes.Equal(job.RequestHash, n.RequestHash) {
-		return Job{}, fmt.Errorf("%w: %q belongs to job %s; use a new key, or send the same request", ErrKeyReused, n.IdempotencyKey, job.ID)
-	}
-	return job, nil
-}
-
-// ensureExport finds or makes the export. It does not lock an existing row: a
-// caller's long transaction must not hold up the export's attempts.
-func ensureExport(tx Tx, n NewJob) (uuid.UUID, error) {
-	const look = "SELECT id, deleted_at FROM fenceline.exports WHERE tenant = ? AND kind = ? AND key = ?"
-	for {
-		var row struct {
-			ID        uuid.UUID
-			DeletedAt *time.Time
-		}
-		err := tx.Raw(look, n.Tenant, n.Kind, n.Key).Row().Scan(&row.ID, &row.DeletedAt)
-		if err == nil && row.DeletedAt != nil {
-			return uuid.Nil, fmt.Errorf("export %s %s: %w", n.Kind, n.Key, ErrGone)
-		}
-		if err == nil {
-			return row.ID, nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return uuid.Nil, fmt.Errorf("look up export %s %s: %w", n.Kind, n.Key, err)
-		}
-		err = tx.Exec(`INSERT INTO fenceline.exports (tenant, kind, key, title) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			n.Tenant, n.Kind, n.Key, n.Title).Error
-		if err != nil {
-			return uuid.Nil, fmt.Errorf("insert export %s %s: %w", n.Kind, n.Key, err)
-		}
-	}
-}
 
 func nullable(s string) *string {
 	if s == "" {
@@ -176,7 +94,7 @@ func nullable(s string) *string {
 // Claimable reads a job that is waiting and due; [ErrNotDue] when it is not.
 func (s *Store) Claimable(ctx context.Context, id uuid.UUID) (Job, error) {
 	var job Job
-	err := s.db.WithContext(ctx).Where("id = ? AND state = 'queued' AND due_at <= clock_timestamp()", id).Take(&job).Error
+	err := s.db.WithContext(ctx).Where("id = ? AND state = 'queued' AND due_at <= clock_timestamp() AND waiting_for IS DISTINCT FROM 'chain' AND waiting_for IS DISTINCT FROM 'cap'", id).Take(&job).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return Job{}, ErrNotDue
 	}
@@ -186,13 +104,47 @@ func (s *Store) Claimable(ctx context.Context, id uuid.UUID) (Job, error) {
 	return job, nil
 }
 
+// MoreUrgent is a job of an export that is due in the queue of another one and has
+// a higher priority; the zero job when there is none. Of several it answers the
+// most urgent.
+func (s *Store) MoreUrgent(ctx context.Context, than Job) (Job, error) {
+	var job Job
+	err := s.db.WithContext(ctx).Raw(`SELECT * FROM fenceline.jobs WHERE queue = ? AND state = 'queued' AND export_id IS NOT NULL AND priority > ?
+		AND due_at <= clock_timestamp() AND waiting_for IS NULL ORDER BY priority DESC, due_at LIMIT 1`, than.Queue, than.Priority).Scan(&job).Error
+	if err != nil {
+		return Job{}, fmt.Errorf("look for more urgent jobs: %w", err)
+	}
+	return job, nil
+}
+
+// PutBack lets a waiting job of an export wait for longer. That is no attempt.
+func (s *Store) PutBack(ctx context.Context, job Job, after time.Duration, why, failure string) error {
+	_, err := s.pool.Exec(ctx, `UPDATE fenceline.jobs SET waiting_for = $2, releases = releases + 1, generation = generation + 1, error = coalesce($4, error),
+		due_at = clock_timestamp() + make_interval(secs => $3), ring_at = clock_timestamp() + make_interval(secs => $3)
+		WHERE id = $1 AND state = 'queued' AND due_at <= clock_timestamp()`, job.ID, why, max(after, 0).Seconds(), nullable(failure))
+	if err != nil {
+		return fmt.Errorf("put job %s back: %w", job.ID, err)
+	}
+	return nil
+}
+
+// SkipJob cancels a job that waits, for a reason that is kept.
+func (s *Store) SkipJob(ctx context.Context, id uuid.UUID, reason string) error {
+	_, err := s.pool.Exec(ctx, `UPDATE fenceline.jobs SET state = 'cancelled', finished_at = clock_timestamp(), waiting_for = NULL, error = $2
+		WHERE id = $1 AND state = 'queued'`, id, reason)
+	if err != nil {
+		return fmt.Errorf("skip job %s: %w", id, err)
+	}
+	return nil
+}
+
 // WaitForLease puts a job back because another attempt works on its export.
 // Waiting is not an attempt and is counted nowhere. The end of that attempt
 // wakes the job; should nobody wake it, it looks again by itself: after patience
 // while an attempt on the export beats, after soon otherwise (its holder was
 // between two steps, or is gone).
 func (s *Store) WaitForLease(ctx context.Context, job Job, soon, patience time.Duration) error {
-	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET waiting_for = 'lease', generation = generation + 1, due_at = at, ring_at = at
+	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET waiting_for = 'lease', releases = releases + 1, generation = generation + 1, due_at = at, ring_at = at
 		FROM (SELECT clock_timestamp() + make_interval(secs => CASE WHEN EXISTS (
 			SELECT FROM fenceline.attempts WHERE export_id = ? AND state IN ('running', 'sealed') AND heartbeat_at > clock_timestamp() - interval '5 seconds')
 			THEN ?::float8 ELSE ?::float8 END) AS at) w

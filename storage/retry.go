@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 )
 
@@ -15,7 +17,16 @@ var ErrNotFailed = errors.New("the job has not failed")
 // retrySet is what makes a failed job wait again: its errors are kept with its
 // attempts, its failures and crashes are counted anew.
 const retrySet = `state = 'queued', finished_at = NULL, attempt_id = NULL, failures = 0, crashes = 0,
-	waiting_for = NULL, generation = generation + 1, due_at = clock_timestamp(), ring_at = clock_timestamp()`
+	waiting_for = NULL, generation = generation + 1, due_at = clock_timestamp(), ring_at = clock_timestamp(),
+	ready_at = CASE WHEN export_id IS NULL THEN clock_timestamp() END, retry_until = NULL`
+
+// retryable are those with a unique key whose place no other one has taken.
+const retryable = `unique_while = 'active' AND NOT EXISTS (SELECT FROM fenceline.jobs o
+	WHERE o.tenant = jobs.tenant AND o.kind = jobs.kind AND o.unique_key = jobs.unique_key AND o.unique_while = 'active'
+		AND o.state IN ('queued', 'running', 'cancelling'))`
+
+// ErrNotUnique means that another job of the same unique key waits or runs.
+var ErrNotUnique = errors.New("another job of the same unique key waits or runs")
 
 // RetryJob queues a failed job again and answers it as it is now.
 func (s *Store) RetryJob(ctx context.Context, scope Scope, id uuid.UUID) (Job, error) {
@@ -24,6 +35,9 @@ func (s *Store) RetryJob(ctx context.Context, scope Scope, id uuid.UUID) (Job, e
 	}
 	var job Job
 	res := s.db.WithContext(ctx).Raw("UPDATE fenceline.jobs SET "+retrySet+" WHERE id = ? AND state = 'failed' RETURNING *", id).Scan(&job)
+	if notUnique(res.Error) {
+		return Job{}, fmt.Errorf("retry job %s: %w", id, ErrNotUnique)
+	}
 	if res.Error != nil {
 		return Job{}, fmt.Errorf("retry job %s: %w", id, res.Error)
 	}
@@ -38,6 +52,7 @@ type FailedFilter struct {
 	Kind  string
 	Queue string
 	Error string // a part of the error's text, in capitals or not
+	Tag   string
 	Batch uuid.UUID
 }
 
@@ -51,6 +66,9 @@ func (f FailedFilter) of(db *gorm.DB, scope Scope) *gorm.DB {
 	}
 	if f.Error != "" {
 		db = db.Where("position(lower(?) IN lower(error)) > 0", f.Error)
+	}
+	if f.Tag != "" {
+		db = db.Where("tags @> ARRAY[?]::text[]", f.Tag)
 	}
 	if f.Batch != uuid.Nil {
 		db = db.Where("batch_id = ?", f.Batch)
@@ -69,13 +87,33 @@ func (s *Store) CountFailed(ctx context.Context, scope Scope, f FailedFilter) (n
 // retryPart is how many jobs one statement queues again: no long transaction.
 const retryPart = 1000
 
+func notUnique(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && strings.HasPrefix(pg.ConstraintName, "jobs_unique")
+}
+
 // RetryFailed queues every failed job again that matches, and answers how many
-// there were. When it fails half-way, those that it answers are queued.
-func (s *Store) RetryFailed(ctx context.Context, scope Scope, f FailedFilter) (n int64, err error) {
+// there were. Of several with one unique key one is queued, none while another waits or runs. When it fails half-way, those that it answers are queued.
+func (s *Store) RetryFailed(ctx context.Context, scope Scope, f FailedFilter) (int64, error) {
+	n, err := s.retryParts(ctx, func(db *gorm.DB) *gorm.DB {
+		return f.of(db, scope).Where("unique_while IS DISTINCT FROM 'active'").Select("id").Order("id").Limit(retryPart)
+	})
+	if err != nil {
+		return n, err
+	}
+	more, err := s.retryParts(ctx, func(db *gorm.DB) *gorm.DB {
+		return f.of(db, scope).Where(retryable).Select("DISTINCT ON (tenant, kind, unique_key) id").Order("tenant, kind, unique_key, id").Limit(retryPart)
+	})
+	return n + more, err
+}
+
+func (s *Store) retryParts(ctx context.Context, part func(*gorm.DB) *gorm.DB) (n int64, err error) {
 	for {
 		db := s.db.WithContext(ctx)
-		part := f.of(db, scope).Select("id").Order("id").Limit(retryPart)
-		res := db.Exec("UPDATE fenceline.jobs SET "+retrySet+" WHERE id IN (?) AND state = 'failed'", part)
+		res := db.Exec("UPDATE fenceline.jobs SET "+retrySet+" WHERE id IN (?) AND state = 'failed'", part(db))
+		if notUnique(res.Error) { // one was dispatched in this instant; the next look sees it
+			continue
+		}
 		if res.Error != nil {
 			return n, fmt.Errorf("retry failed jobs: %w", res.Error)
 		}

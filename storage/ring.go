@@ -15,16 +15,19 @@ type Bell struct {
 	Generation int
 }
 
-// TakeBells answers up to limit jobs that must be rung for now, and puts their
-// next ring off by again: whoever takes a bell rings it, and if the ring is lost
-// it comes back. Several relays may take bells at once; each bell goes to one.
+// TakeBells answers up to limit jobs of exports that must be rung for now, and puts
+// their next ring off by again: whoever takes a bell rings it, and if the ring is
+// lost it comes back. Several relays may take bells at once; each bell goes to one.
+// Jobs of paused queues are laid aside until [Store.ResumeQueue] brings them back.
 func (s *Store) TakeBells(ctx context.Context, limit int, again time.Duration) ([]Bell, error) {
 	var bells []Bell
 	err := s.db.WithContext(ctx).Raw(`WITH due AS (
-			SELECT id FROM fenceline.jobs WHERE state = 'queued' AND ring_at <= clock_timestamp()
-			ORDER BY ring_at LIMIT ? FOR NO KEY UPDATE SKIP LOCKED)
-		UPDATE fenceline.jobs j SET ring_at = clock_timestamp() + make_interval(secs => ?)
-		FROM due WHERE j.id = due.id RETURNING j.id, j.queue, j.generation`, limit, again.Seconds()).Scan(&bells).Error
+			SELECT j.id, q.name IS NOT NULL AS paused FROM fenceline.jobs j LEFT JOIN fenceline.queues q ON q.name = j.queue
+			WHERE j.state = 'queued' AND j.export_id IS NOT NULL AND j.ring_at <= clock_timestamp()
+			ORDER BY j.ring_at LIMIT ? FOR NO KEY UPDATE OF j SKIP LOCKED), taken AS (
+		UPDATE fenceline.jobs j SET ring_at = CASE WHEN due.paused THEN 'infinity' ELSE clock_timestamp() + make_interval(secs => ?) END
+		FROM due WHERE j.id = due.id RETURNING j.id, j.queue, j.generation, due.paused)
+		SELECT id, queue, generation FROM taken WHERE NOT paused`, limit, again.Seconds()).Scan(&bells).Error
 	if err != nil {
 		return nil, fmt.Errorf("look for jobs to ring for: %w", err)
 	}
@@ -58,7 +61,8 @@ func (s *Store) NewGeneration(ctx context.Context, b Bell) error {
 
 // RingAll makes every waiting job ring as soon as it is due: Redis was emptied.
 func (s *Store) RingAll(ctx context.Context) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `UPDATE fenceline.jobs SET ring_at = due_at WHERE state = 'queued' AND ring_at > due_at`)
+	tag, err := s.pool.Exec(ctx, `UPDATE fenceline.jobs SET ring_at = due_at
+		WHERE state = 'queued' AND export_id IS NOT NULL AND ring_at > due_at AND ring_at <> 'infinity'`)
 	if err != nil {
 		return 0, fmt.Errorf("ring for all waiting jobs: %w", err)
 	}
@@ -68,8 +72,8 @@ func (s *Store) RingAll(ctx context.Context) (int64, error) {
 // Lost is a job whose attempt gave no more heartbeat and that was handed on.
 type Lost struct {
 	JobID     uuid.UUID
-	AttemptID uuid.UUID
-	JobState  JobState // queued, or failed or cancelled
+	AttemptID uuid.UUID // zero for a plain job
+	JobState  JobState  // queued, or failed or cancelled
 	Worker    string
 	Token     int64 // of the attempt
 }

@@ -16,7 +16,8 @@ type Begun struct {
 
 // BeginAttempt claims a waiting job for worker and draws the attempt's token,
 // in one committed transaction. It fails with [ErrNotDue] when the job is not
-// waiting (any more), with [ErrGone] when its export was deleted, and with
+// waiting (any more), with [ErrHeld] when it waits for its queue, a cap or the end of
+// maintenance, with [ErrGone] when its export was deleted, and with
 // [ErrSequenceBehind] when the token would not be newer than those given out.
 func (s *Store) BeginAttempt(ctx context.Context, job uuid.UUID, worker string) (Begun, error) {
 	b := Begun{ID: uuid.New()}
@@ -35,6 +36,8 @@ func (s *Store) BeginAttempt(ctx context.Context, job uuid.UUID, worker string) 
 		return Begun{}, ErrGone
 	case "not_due":
 		return Begun{}, ErrNotDue
+	case "held":
+		return Begun{}, ErrHeld
 	}
 	return Begun{}, fmt.Errorf("begin an attempt of job %s: %w", job, ErrNotFound)
 }

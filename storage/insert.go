@@ -1,0 +1,227 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// NewJob is a job to be inserted.
+type NewJob struct {
+	Tenant, Kind, Title, Queue string
+	Key                        string // of the export; empty for a plain job
+	Payload                    json.RawMessage
+	PayloadVersion             int
+	Priority                   int
+	Tags                       []string
+	MaxAttempts, MaxCrashes    int
+	Timeout                    time.Duration
+	Backoff                    json.RawMessage // nil for the usual
+	RetryUntil                 time.Time       // zero for no bound
+	RetryFor                   time.Duration   // the same from now, by the database's clock
+	Delay                      time.Duration
+	At                         time.Time  // when it is due; zero for now, or after Delay
+	IdempotencyKey             string     // empty for none
+	Batch                      *uuid.UUID // nil for none
+	RequestHash                []byte     // of everything that the key stands for
+	RequestedBy                string
+	// UniqueKey, unless empty, is unique in the tenant and kind: while a job of it waits for its first run
+	// ("pending"), waits or runs ("active"), or for UniqueFor ("period").
+	UniqueKey, UniqueWhile string
+	UniqueFor              time.Duration
+	// Debounce, unless zero, lets a repeated request put the waiting one off, for this long in all. It goes with "pending".
+	Debounce time.Duration
+	// Chain and After make it wait for another job of the same chain to be done.
+	Chain, After *uuid.UUID
+
+	id uuid.UUID
+}
+
+// Inserted is what became of a [NewJob].
+type Inserted struct {
+	ID uuid.UUID
+	// Created is false when a job that was there already answered for it.
+	Created bool
+}
+
+// jobRecord is a row for the function insert_jobs.
+type jobRecord struct {
+	Ord            int             `json:"ord"`
+	ID             uuid.UUID       `json:"id"`
+	Tenant         string          `json:"tenant"`
+	Kind           string          `json:"kind"`
+	Key            string          `json:"key,omitempty"`
+	Queue          string          `json:"queue"`
+	Title          string          `json:"title"`
+	Payload        json.RawMessage `json:"payload"`
+	PayloadVersion int             `json:"payload_version"`
+	Priority       int             `json:"priority,omitempty"`
+	Tags           []string        `json:"tags,omitempty"`
+	Backoff        json.RawMessage `json:"backoff,omitempty"`
+	RetryUntil     time.Time       `json:"retry_until,omitzero"`
+	RetryFor       float64         `json:"retry_for,omitempty"`
+	Delay          float64         `json:"delay,omitempty"`
+	DueAt          time.Time       `json:"due_at,omitzero"`
+	MaxAttempts    int             `json:"max_attempts"`
+	MaxCrashes     int             `json:"max_crashes"`
+	TimeoutSeconds int             `json:"timeout_seconds"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	RequestHash    string          `json:"request_hash"`
+	RequestedBy    string          `json:"requested_by,omitempty"`
+	BatchID        *uuid.UUID      `json:"batch_id,omitempty"`
+	ChainID        *uuid.UUID      `json:"chain_id,omitempty"`
+	AfterJob       *uuid.UUID      `json:"after_job,omitempty"`
+	UniqueKey      string          `json:"unique_key,omitempty"`
+	UniqueWhile    string          `json:"unique_while,omitempty"`
+	UniqueFor      float64         `json:"unique_for,omitempty"`
+	DebounceFor    float64         `json:"debounce_for,omitempty"`
+}
+
+func (n NewJob) record(ord int) jobRecord {
+	return jobRecord{
+		Ord: ord, ID: n.id, Tenant: n.Tenant, Kind: n.Kind, Key: n.Key, Queue: n.Queue, Title: n.Title, Payload: n.Payload, PayloadVersion: n.PayloadVersion,
+		Priority: n.Priority, Tags: n.Tags, Backoff: n.Backoff, RetryUntil: n.RetryUntil, RetryFor: n.RetryFor.Seconds(), Delay: n.Delay.Seconds(), DueAt: n.At,
+		MaxAttempts: n.MaxAttempts, MaxCrashes: n.MaxCrashes, TimeoutSeconds: int(n.Timeout.Seconds()), IdempotencyKey: n.IdempotencyKey,
+		RequestHash: hex.EncodeToString(n.RequestHash), RequestedBy: n.RequestedBy, BatchID: n.Batch, ChainID: n.Chain, AfterJob: n.After,
+		UniqueKey: n.UniqueKey, UniqueWhile: n.UniqueWhile, UniqueFor: n.UniqueFor.Seconds(), DebounceFor: n.Debounce.Seconds(),
+	}
+}
+
+// WithID gives the job an id of its own choosing, so that others can be inserted
+// that name it. Without, it gets one.
+func (n NewJob) WithID(id uuid.UUID) NewJob {
+	n.id = id
+	return n
+}
+
+// InsertJob is [Store.InsertJobs] for one, and answers the job. With an
+// idempotency key that belongs to another request the error is [ErrKeyReused].
+func (s *Store) InsertJob(ctx context.Context, tx Tx, n NewJob) (job Job, created bool, err error) {
+	list, err := s.InsertJobs(ctx, tx, []NewJob{n})
+	if err != nil {
+		return Job{}, false, err
+	}
+	err = tx.WithContext(ctx).Where("id = ?", list[0].ID).Take(&job).Error
+	if err != nil {
+		return Job{}, false, fmt.Errorf("read the inserted job: %w", err)
+	}
+	return job, list[0].Created, nil
+}
+
+// insertPart is how many jobs one statement inserts.
+const insertPart = 1000
+
+// InsertJobs adds jobs, and their exports when they are the first, in the
+// caller's transaction, a thousand with each round trip. A job that was there
+// already answers for one with the same idempotency key (unique in its tenant)
+// or unique key; when the idempotency key came with another request the error is
+// [ErrKeyReused]. [ErrGone] means that an export was deleted. After an error
+// the transaction must be rolled back.
+func (s *Store) InsertJobs(ctx context.Context, tx Tx, list []NewJob) ([]Inserted, error) {
+	out := make([]Inserted, len(list))
+	for from := 0; from < len(list); from += insertPart {
+		part := list[from:min(from+insertPart, len(list))]
+		if err := s.insertPart(tx.WithContext(ctx), part, out[from:]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) insertPart(tx Tx, part []NewJob, out []Inserted) error {
+	records := make([]jobRecord, len(part))
+	for i := range part {
+		if part[i].id == uuid.Nil {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return fmt.Errorf("make a job id: %w", err)
+			}
+			part[i] = part[i].WithID(id)
+		}
+		records[i] = part[i].record(i)
+	}
+	for try := 0; len(records) > 0; try++ {
+		if try == 10 { // the caller's transaction looks at an old snapshot
+			return fmt.Errorf("insert the job: another one has its key, and this transaction cannot see it; use READ COMMITTED")
+		}
+		rows, err := insertRecords(tx, records)
+		if err != nil {
+			return err
+		}
+		var again []jobRecord // what answered for them ended in that instant
+		for _, r := range rows {
+			switch {
+			case r.Gone:
+				return fmt.Errorf("export %s %s: %w", part[r.Ord].Kind, part[r.Ord].Key, ErrGone)
+			case r.ID == uuid.Nil:
+				again = append(again, part[r.Ord].record(r.Ord))
+			default:
+				out[r.Ord] = Inserted{ID: r.ID, Created: r.Created}
+			}
+		}
+		records = again
+	}
+	return settleInserted(tx, part, out)
+}
+
+type insertedRow struct {
+	Ord     int       `gorm:"column:o_ord"`
+	ID      uuid.UUID `gorm:"column:o_id"`
+	Created bool      `gorm:"column:o_created"`
+	Gone    bool      `gorm:"column:o_gone"`
+}
+
+func insertRecords(tx Tx, records []jobRecord) ([]insertedRow, error) {
+	raw, err := json.Marshal(records)
+	if err != nil {
+		return nil, fmt.Errorf("encode jobs: %w", err)
+	}
+	var rows []insertedRow
+	if err := tx.Raw("SELECT * FROM fenceline.insert_jobs(?::jsonb)", string(raw)).Scan(&rows).Error; err != nil {
+		return nil, fmt.Errorf("insert the job: %w", err)
+	}
+	return rows, nil
+}
+
+// settleInserted looks at what was answered by jobs that were there, and at the batches that were added to.
+func settleInserted(tx Tx, part []NewJob, out []Inserted) error {
+	batches := map[uuid.UUID]bool{}
+	for i, n := range part {
+		if !out[i].Created && n.IdempotencyKey != "" {
+			if err := sameRequest(tx, n, out[i].ID); err != nil {
+				return err
+			}
+		}
+		if out[i].Created && n.Batch != nil {
+			batches[*n.Batch] = true
+		}
+	}
+	for id := range batches {
+		if err := joinBatch(tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sameRequest(tx Tx, n NewJob, id uuid.UUID) error {
+	var there struct {
+		RequestHash    []byte
+		IdempotencyKey *string
+	}
+	err := tx.Raw("SELECT request_hash, idempotency_key FROM fenceline.jobs WHERE id = ?", id).Scan(&there).Error
+	if err != nil && !errors.Is(err, gorm.ErrRecordNotFound) {
+		return fmt.Errorf("look up idempotency key %q: %w", n.IdempotencyKey, err)
+	}
+	if there.IdempotencyKey != nil && *there.IdempotencyKey == n.IdempotencyKey && !bytes.Equal(there.RequestHash, n.RequestHash) {
+		return fmt.Errorf("%w: %q belongs to job %s; use a new key, or send the same request", ErrKeyReused, n.IdempotencyKey, id)
+	}
+	return nil
+}
