@@ -7,12 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/report"
@@ -39,35 +36,6 @@ type Receipt struct {
 	// Reused says that the idempotency key named a job that was there already.
 	Reused bool
 }
-
-// Option changes how a job runs.
-type Option func(*storage.NewJob)
-
-// Queue chooses the queue; "default" otherwise. A worker must serve it.
-func Queue(name string) Option { return func(n *storage.NewJob) { n.Queue = name } }
-
-// Delay lets the job wait before it is due.
-func Delay(d time.Duration) Option { return func(n *storage.NewJob) { n.Delay = d } }
-
-// MaxAttempts is how often the job may fail before it is failed; 3 otherwise.
-// Waiting, hand-overs and crashed workers do not count.
-func MaxAttempts(n int) Option { return func(j *storage.NewJob) { j.MaxAttempts = n } }
-
-// Timeout bounds each attempt; an hour otherwise. Whole seconds.
-func Timeout(d time.Duration) Option { return func(n *storage.NewJob) { n.Timeout = d } }
-
-// IdempotencyKey makes repeated requests one job: the same key (in its tenant)
-// with the same kind and payload gives the job that is there, with another one
-// it is refused with [storage.ErrKeyReused].
-func IdempotencyKey(key string) Option {
-	return func(n *storage.NewJob) { n.IdempotencyKey = key }
-}
-
-// InBatch puts the job into a batch.
-func InBatch(id uuid.UUID) Option { return func(n *storage.NewJob) { n.Batch = &id } }
-
-// RequestedBy records who asked.
-func RequestedBy(who string) Option { return func(n *storage.NewJob) { n.RequestedBy = who } }
 
 // Dispatcher accepts requests (step 1). It is safe for concurrent use.
 //
@@ -103,20 +71,23 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, opt
 		return Receipt{}, err
 	}
 	var receipt Receipt
-	insert := func(tx storage.Tx) error {
+	err = d.in(ctx, tx, func(tx storage.Tx) error {
 		j, created, err := d.store.InsertJob(ctx, tx, job)
 		receipt = Receipt{Job: j, Reused: !created}
 		return err
-	}
-	if tx != nil {
-		err = insert(tx)
-	} else {
-		err = d.store.Transaction(ctx, insert)
-	}
+	})
 	if err != nil {
 		return Receipt{}, fmt.Errorf("dispatch %s: %w", r.Kind, err)
 	}
 	return receipt, nil
+}
+
+// in runs fn in the caller's transaction, or in one of its own when there is none.
+func (d *Dispatcher) in(ctx context.Context, tx storage.Tx, fn func(storage.Tx) error) error {
+	if tx != nil {
+		return fn(tx)
+	}
+	return d.store.Transaction(ctx, fn)
 }
 
 func (d *Dispatcher) prepare(ctx context.Context, r Request, options []Option) (storage.NewJob, error) {
@@ -138,14 +109,18 @@ func (d *Dispatcher) prepare(ctx context.Context, r Request, options []Option) (
 	}
 	job := storage.NewJob{
 		Tenant: tenant, Kind: kind.Name, Key: task.Key, Title: task.Title, Queue: "default",
-		Payload: payload, PayloadVersion: kind.Version, MaxAttempts: 3, MaxCrashes: 5, Timeout: time.Hour,
+		Payload: payload, PayloadVersion: kind.Version, MaxAttempts: usualAttempts, MaxCrashes: 5, Timeout: time.Hour,
 	}
 	for _, o := range options {
 		o(&job)
 	}
 	job.RequestHash = requestHash(job)
-	if err := checkJob(job); err != nil || task.Check == nil {
+	if err := checkJob(job, task.Render != nil); err != nil {
 		return job, err
+	}
+	finishUnique(&job)
+	if task.Check == nil {
+		return job, nil
 	}
 	return job, task.Check(ctx) // last: it asks others
 }
@@ -207,34 +182,4 @@ func eachText(v any, fn func(string)) {
 			eachText(item, fn)
 		}
 	}
-}
-
-// namePattern is what names of tenants and queues may look like. They are never
-// part of a path or a statement; the bounds keep them readable.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-
-func checkJob(n storage.NewJob) error {
-	refused := new(invalid.Error)
-	if !namePattern.MatchString(n.Tenant) {
-		refused.Add("tenant", n.Tenant, "must be 1 to 63 letters, digits, dots, hyphens or underscores")
-	}
-	if !namePattern.MatchString(n.Queue) {
-		refused.Add("queue", n.Queue, "must be 1 to 63 letters, digits, dots, hyphens or underscores")
-	}
-	if n.Key == "" || len(n.Key) > 2000 || !utf8.ValidString(n.Key) {
-		refused.Add("key", n.Key, "must be 1 to 2000 bytes of UTF-8")
-	}
-	if k := n.IdempotencyKey; len(k) > 255 || !utf8.ValidString(k) || strings.ContainsRune(k, 0) {
-		refused.Add("idempotency_key", k, "must be at most 255 bytes of UTF-8")
-	}
-	if n.MaxAttempts < 1 || n.MaxAttempts > 1000 {
-		refused.Add("max_attempts", fmt.Sprint(n.MaxAttempts), "must be 1 to 1000")
-	}
-	if n.Timeout < time.Second || n.Timeout > 7*24*time.Hour {
-		refused.Add("timeout", n.Timeout.String(), "must be from a second to a week")
-	}
-	if n.Delay < 0 || n.Delay > 365*24*time.Hour {
-		refused.Add("delay", n.Delay.String(), "must be from zero to a year")
-	}
-	return refused.OrNil()
 }

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -180,15 +181,24 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// An older worker must not run what a newer Fenceline wrote.
-func TestANewerPayloadIsRefused(t *testing.T) {
+// An older worker must not run what a newer Fenceline wrote, and must not use the job up either.
+func TestANewerPayloadWaitsForANewerWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, redistest.Shared(t))
 	w.handle("ok", writes("x"))
-	job := w.dispatch("ok", "sales")
+	w.does("ok", func(context.Context, *jobs.Work, plainPayload) (any, error) { return nil, nil })
+	list := []storage.Job{w.dispatch("ok", "sales"), w.ask1("ok")}
 	w.exec("UPDATE fenceline.jobs SET payload_version = 2")
 	w.worker()
-	if got := w.ends(job, storage.JobFailed); !strings.Contains(deref(got.Error), "payload version 2") {
-		t.Errorf("error %q", deref(got.Error))
+	for _, job := range list {
+		var got storage.Job
+		w.until("the reason is shown", func() bool { got = w.job(job.ID); return got.Error != nil })
+		if !strings.Contains(*got.Error, "payload version 2") || got.State != storage.JobQueued || got.Failures != 0 {
+			t.Errorf("it is %s with %d failures: %s", got.State, got.Failures, *got.Error)
+		}
+	}
+	w.exec("UPDATE fenceline.jobs SET payload_version = 1, due_at = clock_timestamp(), ring_at = clock_timestamp()")
+	for _, job := range list {
+		w.ends(job, storage.JobDone)
 	}
 }

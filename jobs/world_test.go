@@ -51,6 +51,7 @@ type world struct {
 
 	mu       sync.Mutex
 	handlers map[string]func(context.Context, *jobs.Run) error
+	plain    map[string]func(context.Context, *jobs.Work, plainPayload) (any, error)
 }
 
 func newWorld(t testing.TB, server *redistest.Redis) *world {
@@ -64,7 +65,8 @@ func newWorld(t testing.TB, server *redistest.Redis) *world {
 // worldAt is a world in a database that is migrated.
 func worldAt(t testing.TB, server *redistest.Redis, url string) *world {
 	t.Helper()
-	w := &world{t: t, ctx: t.Context(), handlers: map[string]func(context.Context, *jobs.Run) error{}}
+	w := &world{t: t, ctx: t.Context(), handlers: map[string]func(context.Context, *jobs.Run) error{},
+		plain: map[string]func(context.Context, *jobs.Work, plainPayload) (any, error){}}
 	w.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	w.url = url
 	var err error
@@ -80,7 +82,7 @@ func worldAt(t testing.TB, server *redistest.Redis, url string) *world {
 	w.must(err)
 	t.Cleanup(func() { _ = w.redis.Client.Close() })
 	w.leaser = w.redis.Leaser(shortLease)
-	w.registry, err = jobs.NewRegistry(w.testKind())
+	w.registry, err = jobs.NewRegistry(w.testKind(), w.plainKind("plain"), w.plainKind("other"))
 	w.must(err)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	return w

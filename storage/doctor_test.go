@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fenceline/fenceline/migrations"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/localpg"
 	"github.com/fenceline/fenceline/storage/storagetest"
