@@ -120,6 +120,12 @@ func (r Redis) ringQueue(ctx context.Context, client *asynq.Client, inspector *a
 	return nil
 }
 
+// ringQueueAgain enqueues one more bell of a queue, by a slot that gives itself up.
+func (r Redis) ringQueueAgain(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, queue string) error {
+	_, err := r.enqueue(ctx, client, inspector, call{Queue: queue}, queue, "queue-"+queue+"-"+uuid.NewString())
+	return err
+}
+
 // bellsAtMost bounds how many slots are woken for a queue at once.
 const bellsAtMost = 64
 

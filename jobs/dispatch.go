@@ -46,11 +46,12 @@ type Receipt struct {
 type Dispatcher struct {
 	store    *storage.Store
 	registry *Registry
+	inserts  *inserts
 }
 
 // NewDispatcher prepares a dispatcher for the kinds of a registry.
 func NewDispatcher(store *storage.Store, registry *Registry) *Dispatcher {
-	return &Dispatcher{store: store, registry: registry}
+	return &Dispatcher{store: store, registry: registry, inserts: &inserts{store: store}}
 }
 
 // Kinds lists the kinds that can be dispatched.
@@ -71,15 +72,33 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, opt
 		return Receipt{}, err
 	}
 	var receipt Receipt
-	err = d.in(ctx, tx, func(tx storage.Tx) error {
-		j, created, err := d.store.InsertJob(ctx, tx, job)
-		receipt = Receipt{Job: j, Reused: !created}
-		return err
-	})
+	if tx == nil && job.Batch == nil {
+		receipt, err = d.insertAlone(ctx, job)
+	} else {
+		err = d.in(ctx, tx, func(tx storage.Tx) error {
+			j, created, err := d.store.InsertJob(ctx, tx, job)
+			receipt = Receipt{Job: j, Reused: !created}
+			return err
+		})
+	}
 	if err != nil {
 		return Receipt{}, fmt.Errorf("dispatch %s: %w", r.Kind, err)
 	}
 	return receipt, nil
+}
+
+// insertAlone inserts a job together with those that others dispatch in the same
+// instant: one round trip and one commit for all, and each has its own answer.
+func (d *Dispatcher) insertAlone(ctx context.Context, n storage.NewJob) (Receipt, error) {
+	in, err := d.inserts.do(ctx, n)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if in.Created {
+		return Receipt{Job: in.Job}, nil
+	}
+	job, err := d.store.Job(ctx, storage.Scope{Tenant: n.Tenant}, in.ID)
+	return Receipt{Job: job, Reused: true}, err
 }
 
 // in runs fn in the caller's transaction, or in one of its own when there is none.

@@ -79,7 +79,7 @@ func (w *Worker) callAgain(ctx context.Context, queue string) {
 	if ctx.Err() != nil || w.resting() {
 		return
 	}
-	if err := w.redis.ringQueue(ctx, w.client, w.inspector, queue, 1); err != nil {
+	if err := w.redis.ringQueueAgain(ctx, w.client, w.inspector, queue); err != nil {
 		w.log.Warn("could not ring for the queue again; the relay will", "queue", queue, "error", err)
 	}
 }

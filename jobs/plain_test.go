@@ -138,7 +138,10 @@ func TestAStaleRunChangesNothing(t *testing.T) {
 	w.worker()
 	job := w.ask1("work")
 	<-frozen
-	w.exec("UPDATE fenceline.workers SET heartbeat_at = heartbeat_at - interval '1 hour', id = gen_random_uuid()") // its heartbeats reach nobody
+	w.exec(`DO $$ BEGIN -- at once: this worker is not frozen, and would beat again
+		UPDATE fenceline.workers SET heartbeat_at = heartbeat_at - interval '1 hour';
+		PERFORM fenceline.hand_on_lost(60, 10);
+	END $$`)
 	got := w.ends(job, storage.JobDone)
 	close(thaw)
 	if string(got.Result) != `"fresh"` || got.Crashes != 1 {

@@ -230,10 +230,11 @@ CREATE TRIGGER tell_ready AFTER UPDATE OF ready_at ON fenceline.jobs FOR EACH RO
 -- insert_jobs (step 1): inserts jobs, and exports that are new, in the caller's transaction and in one round trip. p_jobs
 -- is a list of objects with the names of the columns; key names the export and is left out for a plain job; delay, unique_for and
 -- retry_for are seconds from now. Answers one row for each: created is false when an idempotency key, a unique key or a debounced
--- job answered instead, id NULL when that one ended in this instant and the row must be sent again, gone when the export was deleted.
+-- job answered instead, id NULL when that one ended in this instant and the row must be sent again, gone when the export was deleted:
+-- then nothing was inserted, and only those rows are answered. Sending the same rows again changes nothing.
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.insert_jobs(p_jobs jsonb)
-RETURNS TABLE (o_ord int, o_id uuid, o_created boolean, o_gone boolean) LANGUAGE plpgsql AS $$
+RETURNS TABLE (o_ord int, o_id uuid, o_created boolean, o_gone boolean, o_export uuid, o_due timestamptz, o_at timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     n record;
     idle text[];
@@ -245,7 +246,7 @@ BEGIN
         WHERE r.key IS NOT NULL AND NOT EXISTS (SELECT FROM fenceline.exports e WHERE e.tenant = r.tenant AND e.kind = r.kind AND e.key = r.key)
         ORDER BY r.tenant, r.kind, r.key
         ON CONFLICT DO NOTHING;
-    RETURN QUERY SELECT r.ord, e.id, false, true
+    RETURN QUERY SELECT r.ord, e.id, false, true, e.id, NULL::timestamptz, NULL::timestamptz
         FROM jsonb_to_recordset(p_jobs) AS r(ord int, tenant text, kind text, key text)
         JOIN fenceline.exports e ON e.tenant = r.tenant AND e.kind = r.kind AND e.key = r.key AND e.deleted_at IS NOT NULL;
     IF FOUND THEN RETURN; END IF;
@@ -273,7 +274,7 @@ BEGIN
             FROM (SELECT c.now, greatest(coalesce(r.due_at, c.now + make_interval(secs => coalesce(r.delay, 0))), c.now) AS due
                 FROM (SELECT clock_timestamp() AS now) c) t) d
         WHERE r.unique_key IS NULL AND (r.key IS NULL OR e.id IS NOT NULL)
-        ON CONFLICT (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING;
+        ON CONFLICT DO NOTHING; -- an idempotency key, or the same row sent again after a lost reply
 
     FOR n IN SELECT r.* FROM jsonb_to_recordset(p_jobs) AS r(ord int, tenant text, kind text, unique_key text, unique_while text) WHERE r.unique_key IS NOT NULL ORDER BY r.ord
     LOOP
@@ -281,7 +282,7 @@ BEGIN
     END LOOP;
 
     PERFORM pg_notify('fenceline_jobs', q) FROM unnest(idle) q;
-    RETURN QUERY SELECT r.ord, coalesce(j.id, i.id, u.id), j.id IS NOT NULL, false
+    RETURN QUERY SELECT r.ord, coalesce(j.id, i.id, u.id), j.id IS NOT NULL, false, j.export_id, j.due_at, j.created_at
         FROM jsonb_to_recordset(p_jobs) AS r(ord int, id uuid, tenant text, kind text, idempotency_key text, unique_key text, unique_while text)
         LEFT JOIN fenceline.jobs j ON j.id = r.id
         LEFT JOIN fenceline.jobs i ON j.id IS NULL AND i.tenant = r.tenant AND i.idempotency_key = r.idempotency_key

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -176,6 +177,9 @@ type insertedRow struct {
 	ID      uuid.UUID `gorm:"column:o_id"`
 	Created bool      `gorm:"column:o_created"`
 	Gone    bool      `gorm:"column:o_gone"`
+	Export  uuid.UUID `gorm:"column:o_export"`
+	Due     time.Time `gorm:"column:o_due"`
+	At      time.Time `gorm:"column:o_at"`
 }
 
 func insertRecords(tx Tx, records []jobRecord) ([]insertedRow, error) {
@@ -224,4 +228,110 @@ func sameRequest(tx Tx, n NewJob, id uuid.UUID) error {
 		return fmt.Errorf("%w: %q belongs to job %s; use a new key, or send the same request", ErrKeyReused, n.IdempotencyKey, id)
 	}
 	return nil
+}
+
+func orZero[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Dispatched is what became of a [NewJob] that was inserted by itself.
+type Dispatched struct {
+	Inserted
+	Job Job   // as it was inserted; only when it was created
+	Err error // of this job: [ErrGone] or [ErrKeyReused]; nothing was inserted for it
+}
+
+// job is the job as insert_jobs has made it.
+func (n NewJob) job(r insertedRow) Job {
+	j := Job{
+		ID: r.ID, Tenant: n.Tenant, Kind: n.Kind, Queue: n.Queue, ExportID: r.Export, Title: n.Title, Payload: n.Payload, PayloadVersion: n.PayloadVersion,
+		State: JobQueued, DueAt: r.Due, Priority: n.Priority, Tags: n.Tags, Generation: 1, MaxAttempts: n.MaxAttempts, MaxCrashes: n.MaxCrashes,
+		TimeoutSeconds: int(n.Timeout.Seconds()), Backoff: n.Backoff, IdempotencyKey: nullable(n.IdempotencyKey), UniqueKey: nullable(n.UniqueKey),
+		UniqueWhile: nullable(n.UniqueWhile), BatchID: n.Batch, ChainID: n.Chain, AfterJob: n.After, RequestHash: n.RequestHash, RequestedBy: n.RequestedBy, CreatedAt: r.At,
+	}
+	if r.Due.After(r.At) && (n.Delay > 0 || !n.At.IsZero()) {
+		j.WaitingFor = new("later")
+	}
+	return j
+}
+
+// InsertNow inserts jobs in one statement of its own, up to a thousand, each for
+// itself: what is wrong with one keeps no other out. It may be sent again after a
+// lost reply, and is, until it is answered. Jobs of batches need a transaction: see
+// [Store.InsertJobs].
+func (s *Store) InsertNow(ctx context.Context, list []NewJob) ([]Dispatched, error) {
+	out := make([]Dispatched, len(list))
+	left := make([]jobRecord, len(list))
+	for i := range list {
+		if list[i].id == uuid.Nil {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return nil, fmt.Errorf("make a job id: %w", err)
+			}
+			list[i] = list[i].WithID(id)
+		}
+		left[i] = list[i].record(i)
+	}
+	for len(left) > 0 {
+		rows, err := s.insertNow(ctx, left)
+		if err != nil {
+			return nil, err
+		}
+		gone := len(rows) > 0 && rows[0].Gone
+		settled := map[int]bool{}
+		for _, r := range rows {
+			if r.Gone {
+				out[r.Ord].Err = fmt.Errorf("export %s %s: %w", list[r.Ord].Kind, list[r.Ord].Key, ErrGone)
+			} else if r.ID != uuid.Nil {
+				out[r.Ord] = Dispatched{Inserted: Inserted{ID: r.ID, Created: r.Created}}
+				if r.Created {
+					out[r.Ord].Job = list[r.Ord].job(r)
+				}
+			}
+			settled[r.Ord] = r.Gone || r.ID != uuid.Nil
+		}
+		left = slices.DeleteFunc(left, func(r jobRecord) bool { return settled[r.Ord] })
+		if len(settled) == 0 && !gone {
+			break // no row at all: cannot be
+		}
+	}
+	for i, n := range list {
+		if out[i].Err == nil && !out[i].Created && n.IdempotencyKey != "" {
+			out[i].Err = sameRequest(s.db.WithContext(ctx), n, out[i].ID)
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) insertNow(ctx context.Context, records []jobRecord) (rows []insertedRow, err error) {
+	raw, err := json.Marshal(records)
+	if err != nil {
+		return nil, fmt.Errorf("encode jobs: %w", err)
+	}
+	err = decide(ctx, func(ctx context.Context) error {
+		rows = rows[:0]
+		found, err := s.pool.Query(ctx, "SELECT o_ord, o_id, o_created, o_gone, o_export, o_due, o_at FROM fenceline.insert_jobs($1::jsonb)", string(raw))
+		if err != nil {
+			return err
+		}
+		defer found.Close()
+		for found.Next() {
+			var r insertedRow
+			var id, export *uuid.UUID
+			var due, at *time.Time
+			if err := found.Scan(&r.Ord, &id, &r.Created, &r.Gone, &export, &due, &at); err != nil {
+				return err
+			}
+			r.ID, r.Export, r.Due, r.At = orZero(id), orZero(export), orZero(due), orZero(at)
+			rows = append(rows, r)
+		}
+		return found.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("insert the job: %w", err)
+	}
+	return rows, nil
 }

@@ -331,7 +331,7 @@ func TestWithoutScript(t *testing.T) {
 	b.open(strings.TrimPrefix(w.server.SigninURL(w.link()), w.base))
 	b.do(chromedp.SendKeys(chromedp.ID("name"), "Nadia"), chromedp.Click(chromedp.CSS("button.primary")), chromedp.WaitVisible(chromedp.CSS("td.lead a")))
 	text := must(chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("main"))))(t)
-	for _, want := range []string{"times in UTC", "Sales", "sales.csv", "current", "just now"} {
+	for _, want := range []string{"times in UTC", "Sales", "sales.csv", "current"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page without a script lacks %q:\n%s", want, text)
 		}

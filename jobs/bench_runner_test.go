@@ -1,0 +1,267 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/redistest"
+)
+
+// measured is what a peer or we took for a number of no-op jobs.
+type measured struct {
+	Insert  float64   `json:"insert"` // seconds, before the work began
+	Work    float64   `json:"work"`   // seconds until the database says that all are completed
+	CPU     float64   `json:"cpu"`    // seconds of the process, during the work
+	Latency []float64 `json:"latency"`
+}
+
+func (m measured) quantile(q float64) float64 {
+	slices.Sort(m.Latency)
+	if len(m.Latency) == 0 {
+		return 0
+	}
+	return m.Latency[min(int(q*float64(len(m.Latency))), len(m.Latency)-1)] * 1000
+}
+
+// benchCount reads a number of the environment.
+func benchCount(b *testing.B, name string, usual int) int {
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatal(name+":", err)
+	}
+	return n
+}
+
+// BenchmarkNoOp takes no-op jobs from their dispatch to their durable end: ours,
+// River on the same PostgreSQL and asynq on the same Redis, in turns.
+func BenchmarkNoOp(b *testing.B) {
+	river := os.Getenv("FENCELINE_BENCH_RIVER")
+	if river == "" {
+		river = filepath.Join("..", "bin", "riverpeer")
+	}
+	if _, err := os.Stat(river); err != nil {
+		b.Fatal("bin/riverpeer is missing: run `make bench-tools`")
+	}
+	n := benchCount(b, "FENCELINE_BENCH_JOBS", 10_000)
+	for _, how := range []string{"bulk", "single", "idle"} {
+		for _, workers := range []int{50, 500} {
+			if how == "idle" && workers > 50 {
+				continue
+			}
+			b.Run(fmt.Sprintf("%s/workers=%d", how, workers), func(b *testing.B) {
+				jobsOf := n
+				if how == "idle" {
+					jobsOf = 40
+				}
+				var us, peer, bare []measured
+				for b.Loop() {
+					us = append(us, benchOurs(b, how, jobsOf, workers))
+					peer = append(peer, benchRiver(b, river, how, jobsOf, workers))
+					bare = append(bare, benchAsynq(b, how, jobsOf, workers))
+				}
+				reportPeers(b, how, jobsOf, us, peer, bare)
+			})
+		}
+	}
+}
+
+func reportPeers(b *testing.B, how string, n int, us, peer, bare []measured) {
+	rate := func(list []measured) float64 {
+		rates := make([]float64, len(list))
+		for i, m := range list {
+			rates[i] = float64(n) / (m.Insert + m.Work)
+		}
+		slices.Sort(rates)
+		return rates[len(rates)/2]
+	}
+	if how == "idle" {
+		for name, list := range map[string][]measured{"ours": us, "river": peer, "asynq": bare} {
+			b.ReportMetric(list[0].quantile(0.5), name+"-p50-ms")
+			b.ReportMetric(list[0].quantile(0.99), name+"-p99-ms")
+		}
+		return
+	}
+	b.ReportMetric(rate(us), "ours/s")
+	b.ReportMetric(rate(peer), "river/s")
+	b.ReportMetric(rate(bare), "asynq/s")
+	b.ReportMetric(rate(us)/rate(peer), "x-river")
+	b.ReportMetric(rate(us)/rate(bare), "x-asynq")
+	b.ReportMetric(us[0].CPU*10_000/float64(n), "ours-cpu-s/10k")
+	b.ReportMetric(peer[0].CPU*10_000/float64(n), "river-cpu-s/10k")
+	if how == "single" {
+		b.ReportMetric(us[0].quantile(0.5), "ours-p50-ms")
+		b.ReportMetric(peer[0].quantile(0.5), "river-p50-ms")
+		b.ReportMetric(us[0].quantile(0.99), "ours-p99-ms")
+		b.ReportMetric(peer[0].quantile(0.99), "river-p99-ms")
+	}
+}
+
+func processSeconds() float64 {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds()
+}
+
+// spread16 calls do for 0 to n-1 from several goroutines, or one after the other when idle.
+func spread16(how string, n int, do func(i int)) {
+	lanes := 16
+	if how == "idle" {
+		lanes = 1
+	}
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range lanes {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+				if how == "idle" {
+					time.Sleep(150 * time.Millisecond) // a benchmark of an idle queue
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func benchOurs(b *testing.B, how string, n, workers int) measured {
+	b.Helper()
+	w := newWorld(b, redistest.Shared(b))
+	var m measured
+	asked, at := make([]time.Time, n), make([]time.Time, n)
+	w.does("noop", func(_ context.Context, _ *jobs.Work, in plainPayload) (any, error) {
+		at[in.N] = time.Now()
+		return nil, nil
+	})
+	began := time.Now()
+	if how == "bulk" {
+		items := make([]jobs.Item, n)
+		for i := range items {
+			items[i] = plainItem("noop", i)
+		}
+		for from := 0; from < n; from += 1000 {
+			_, err := w.dispatcher.DispatchAll(w.ctx, nil, items[from:min(from+1000, n)])
+			w.must(err)
+		}
+	}
+	m.Insert = time.Since(began).Seconds()
+	m.CPU = processSeconds()
+	stop := w.worker(func(c *jobs.WorkerConfig) { c.Concurrency, c.Lease = workers, 30*time.Second })
+	if how == "idle" {
+		time.Sleep(time.Second)
+	}
+	began = time.Now()
+	if how != "bulk" {
+		spread16(how, n, func(i int) {
+			asked[i] = time.Now()
+			_, err := w.dispatcher.Dispatch(w.ctx, nil, plainItem("noop", i).Request)
+			w.must(err)
+		})
+	}
+	w.completed(n)
+	m.Work = time.Since(began).Seconds()
+	m.CPU = processSeconds() - m.CPU
+	stop()
+	for i := range asked {
+		if !asked[i].IsZero() {
+			m.Latency = append(m.Latency, at[i].Sub(asked[i]).Seconds())
+		}
+	}
+	return m
+}
+
+// completed waits until the database says that n jobs are done.
+func (w *world) completed(n int) {
+	w.t.Helper()
+	for {
+		var done int
+		w.ask(&done, "SELECT count(*) FROM fenceline.jobs WHERE state = 'done'")
+		if done >= n {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func benchRiver(b *testing.B, river, how string, n, workers int) measured {
+	b.Helper()
+	url := newWorld(b, redistest.Shared(b)).url // its own tables beside ours, which stay empty
+	cmd := exec.CommandContext(b.Context(), river, url, how, strconv.Itoa(n), strconv.Itoa(workers))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatal("river:", err)
+	}
+	var m measured
+	if err := json.Unmarshal(out, &m); err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+func benchAsynq(b *testing.B, how string, n, workers int) measured {
+	b.Helper()
+	w := newWorld(b, redistest.Shared(b))
+	client := asynq.NewClientFromRedisClient(w.redis.Client)
+	queue := w.redis.Namespace + ":bare"
+	var m measured
+	asked, at := make([]time.Time, n), make([]time.Time, n)
+	var left atomic.Int64
+	left.Store(int64(n))
+	done := make(chan struct{})
+	put := func(i int) {
+		asked[i] = time.Now()
+		_, err := client.Enqueue(asynq.NewTask("noop", []byte(strconv.Itoa(i))), asynq.Queue(queue))
+		w.must(err)
+	}
+	began := time.Now()
+	if how == "bulk" {
+		spread16(how, n, put)
+	}
+	m.Insert = time.Since(began).Seconds()
+	m.CPU = processSeconds()
+	srv := asynq.NewServerFromRedisClient(w.redis.Client, asynq.Config{Concurrency: workers, Queues: map[string]int{queue: 1}, LogLevel: asynq.FatalLevel})
+	w.must(srv.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		i, err := strconv.Atoi(string(t.Payload()))
+		if err != nil {
+			return err
+		}
+		at[i] = time.Now()
+		if left.Add(-1) == 0 {
+			close(done)
+		}
+		return nil
+	})))
+	defer srv.Shutdown()
+	if how == "idle" {
+		time.Sleep(time.Second)
+	}
+	began = time.Now()
+	if how != "bulk" {
+		spread16(how, n, put)
+	}
+	<-done
+	m.Work = time.Since(began).Seconds()
+	m.CPU = processSeconds() - m.CPU
+	for i := range asked {
+		m.Latency = append(m.Latency, at[i].Sub(asked[i]).Seconds())
+	}
+	return m
+}
