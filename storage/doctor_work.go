@@ -17,7 +17,7 @@ type QueueFacts struct {
 // and are not begun, the longest first.
 func (d *Doctor) Overdue(ctx context.Context, longer time.Duration) ([]QueueFacts, error) {
 	q, err := lookFor[QueueFacts](ctx, d, `SELECT queue, count(*), (extract(epoch FROM clock_timestamp() - min(due_at)) * 1e9)::bigint FROM fenceline.jobs
-		WHERE state = 'queued' AND due_at < clock_timestamp() - make_interval(secs => $1) GROUP BY queue ORDER BY min(due_at)`, longer.Seconds())
+		WHERE state = 'queued' AND waiting_for IS DISTINCT FROM 'chain' AND due_at < clock_timestamp() - make_interval(secs => $1) GROUP BY queue ORDER BY min(due_at)`, longer.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("look for jobs that wait: %w", err)
 	}

@@ -135,8 +135,25 @@ WITH page AS MATERIALIZED (
 		(array_agg(a.id) FILTER (WHERE ` + counted + `))[1] AS publication FROM fenceline.attempts a WHERE a.job_id = j.id) t
 	LEFT JOIN LATERAL (SELECT * FROM fenceline.attempts WHERE id = j.attempt_id AND job_id = j.id OFFSET 0) a ON true
 	LEFT JOIN LATERAL (SELECT * FROM fenceline.exports WHERE id = j.export_id OFFSET 0) e ON true
-	WHERE j.id > $1::uuid AND j.id <= $2::uuid)
+	WHERE j.id > $1::uuid AND j.id <= $2::uuid AND j.export_id IS NOT NULL),
+plain AS MATERIALIZED (
+	SELECT j.*, w.name AS worker, w.heartbeat_at, w.stopped_at, b.state AS before, b.finished_at AS before_finished, clock_timestamp() - make_interval(secs => $3) AS stuck
+	FROM fenceline.jobs j LEFT JOIN fenceline.workers w ON w.id = j.worker_id LEFT JOIN fenceline.jobs b ON b.id = j.after_job
+	WHERE j.id > $1::uuid AND j.id <= $2::uuid AND (j.export_id IS NULL OR j.waiting_for = 'chain') AND j.state IN ('queued', 'running', 'cancelling'))
 SELECT 0::bigint, '' AS law, false AS warning, NULL::uuid AS export, NULL::uuid AS attempt, NULL::uuid AS job, '' AS what
+UNION ALL
+SELECT 0, 'L5', true, NULL, NULL, id, format('stuck: the job could run since %s UTC and does not; does a worker serve the queue %s?', ready_at AT TIME ZONE 'UTC', queue)
+FROM plain WHERE state = 'queued' AND ready_at < stuck AND NOT EXISTS (SELECT FROM fenceline.queues q WHERE q.name = queue)
+UNION ALL
+SELECT 0, 'L5', true, NULL, NULL, id, format('stuck: the job is due since %s UTC and was not made ready; is a relay running?', due_at AT TIME ZONE 'UTC')
+FROM plain WHERE state = 'queued' AND export_id IS NULL AND ready_at IS NULL AND due_at < stuck AND waiting_for IS DISTINCT FROM 'chain' AND waiting_for IS DISTINCT FROM 'cap'
+UNION ALL
+SELECT 0, 'L5', false, NULL, NULL, id, format('the job waits for the one before it in its chain, which is %s', coalesce(before, 'gone'))
+FROM plain WHERE state = 'queued' AND waiting_for = 'chain' AND (before IS NULL OR before_finished IS NOT NULL)
+UNION ALL
+SELECT 0, 'L5', true, NULL, NULL, id, format('stuck: the job is %s on worker %s, which gave no heartbeat since %s UTC', state, coalesce(worker, worker_id::text),
+	coalesce((coalesce(stopped_at, heartbeat_at) AT TIME ZONE 'UTC')::text, 'ever'))
+FROM plain WHERE state IN ('running', 'cancelling') AND coalesce(stopped_at, heartbeat_at, '-infinity') < stuck
 UNION ALL
 SELECT 0, 'L4', false, export_id, NULL, id, format('%s attempts of the job were published', published)
 FROM page WHERE published > 1
