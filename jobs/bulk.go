@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -76,6 +77,15 @@ func (d *Dispatcher) insertAll(ctx context.Context, tx storage.Tx, list []storag
 	receipts := make([]Receipt, len(list))
 	for i, in := range inserted {
 		n := list[i]
+		if !in.Created && secret.HasSealed(n.Payload) {
+			have, err := d.store.JobIn(ctx, tx, in.ID)
+			if err == nil {
+				err = d.registry.sameSecrets(n, have)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		receipts[i] = Receipt{Reused: !in.Created, Job: storage.Job{
 			ID: in.ID, Tenant: n.Tenant, Kind: n.Kind, Queue: n.Queue, Title: n.Title, PayloadVersion: n.PayloadVersion, State: storage.JobQueued,
 			Priority: n.Priority, Tags: n.Tags, MaxAttempts: n.MaxAttempts, BatchID: n.Batch, ChainID: n.Chain, AfterJob: n.After, RequestedBy: n.RequestedBy,

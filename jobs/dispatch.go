@@ -77,7 +77,10 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, opt
 	} else {
 		err = d.in(ctx, tx, func(tx storage.Tx) error {
 			j, created, err := d.store.InsertJob(ctx, tx, job)
-			receipt = Receipt{Job: j, Reused: !created}
+			if err == nil && !created {
+				err = d.registry.sameSecrets(job, j)
+			}
+			receipt = Receipt{Job: masked(j), Reused: !created}
 			return err
 		})
 	}
@@ -95,10 +98,13 @@ func (d *Dispatcher) insertAlone(ctx context.Context, n storage.NewJob) (Receipt
 		return Receipt{}, err
 	}
 	if in.Created {
-		return Receipt{Job: in.Job}, nil
+		return Receipt{Job: masked(in.Job)}, nil
 	}
-	job, err := d.store.Job(ctx, storage.Scope{Tenant: n.Tenant}, in.ID)
-	return Receipt{Job: job, Reused: true}, err
+	there, err := d.store.JobIn(ctx, nil, in.ID)
+	if err == nil {
+		err = d.registry.sameSecrets(n, there)
+	}
+	return Receipt{Job: masked(there), Reused: true}, err
 }
 
 // in runs fn in the caller's transaction, or in one of its own when there is none.
@@ -122,9 +128,13 @@ func (d *Dispatcher) prepare(ctx context.Context, r Request, options []Option) (
 		return storage.NewJob{}, err
 	}
 	tenant := cmp.Or(r.Tenant, DefaultTenant)
-	task, err := kind.Decode(Payload{Version: kind.Version, Tenant: tenant, Body: payload})
+	hidden, err := d.registry.findSecrets(kind, payload)
 	if err != nil {
 		return storage.NewJob{}, err
+	}
+	task, err := kind.Decode(Payload{Version: kind.Version, Tenant: tenant, Body: payload})
+	if err != nil {
+		return storage.NewJob{}, hidden.Error(err)
 	}
 	job := storage.NewJob{
 		Tenant: tenant, Kind: kind.Name, Key: task.Key, Title: task.Title, Queue: "default",
@@ -133,15 +143,16 @@ func (d *Dispatcher) prepare(ctx context.Context, r Request, options []Option) (
 	for _, o := range options {
 		o(&job)
 	}
+	job.Payload = hidden.masked // what follows is kept or shown: it must not tell secrets
 	job.RequestHash = requestHash(job)
 	if err := checkJob(job, task.Render != nil); err != nil {
-		return job, err
+		return job, hidden.Error(err)
 	}
 	finishUnique(&job)
-	if task.Check == nil {
-		return job, nil
+	if err := d.registry.sealSecrets(kind, &job, hidden); err != nil || task.Check == nil {
+		return job, err
 	}
-	return job, task.Check(ctx) // last: it asks others
+	return job, hidden.Error(task.Check(ctx)) // last: it asks others
 }
 
 // requestHash covers what an idempotency key stands for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func Use(m ...Middleware) HandleOption {
 // one, and the first may wake up in the middle of what it did: writes that must
 // not be doubled or overtaken go through [Work.Fence].
 func Handle[T any](name string, do func(ctx context.Context, w *Work, in T) (any, error), options ...HandleOption) Kind {
-	k := Kind{Name: name, Version: 1, Decode: func(in Payload) (Task, error) {
+	k := Kind{Name: name, Version: 1, Secret: secretPaths(reflect.TypeFor[T]()), Decode: func(in Payload) (Task, error) {
 		var v T
 		if err := strictJSON(in.Body, &v, "payload"); err != nil {
 			return Task{}, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/secret"
 )
 
 // Task is a request that was checked: what will be made, and how.
@@ -47,11 +48,16 @@ type Kind struct {
 	Decode func(p Payload) (Task, error)
 	// Middleware is around the work, the first outermost.
 	Middleware []Middleware
+	// Secret are the paths of the payload's fields that are sealed wherever the payload is kept, such as
+	// "password" or "items.*.token": names with dots between them, * for every element and member. Decode
+	// sees them as they were sent; the task's key and title must not hold them. See [Registry.WithKeys].
+	Secret []string
 }
 
 // Registry knows the kinds. It is built once and safe for concurrent use.
 type Registry struct {
 	kinds map[string]Kind
+	keys  *secret.Keyring // nil for none
 }
 
 // NewRegistry registers kinds. Two of the same name, or one without a name,
@@ -64,6 +70,9 @@ func NewRegistry(kinds ...Kind) (*Registry, error) {
 		}
 		if _, twice := r.kinds[k.Name]; twice {
 			return nil, fmt.Errorf("register kind %q: it is registered already", k.Name)
+		}
+		if err := secret.CheckPaths(k.Secret); err != nil {
+			return nil, fmt.Errorf("register kind %q: %w", k.Name, err)
 		}
 		r.kinds[k.Name] = k
 	}
@@ -100,15 +109,19 @@ func (r *Registry) decode(name string, p Payload) (Kind, Task, error) {
 	if p.Version > k.Version {
 		return k, Task{}, fmt.Errorf("%w: job of kind %s has payload version %d, this worker knows %d at most: update it", errNotForUs, name, p.Version, k.Version)
 	}
+	p, hidden, err := r.open(name, p)
+	if err != nil {
+		return k, Task{}, fmt.Errorf("%w: %w", errNotForUs, err)
+	}
 	task, err := k.Decode(p)
 	if err != nil {
-		return k, Task{}, &permanentError{err}
+		return k, Task{}, &permanentError{hidden.Error(err)}
 	}
-	return k, task, nil
+	return k, discreet(task, hidden), nil
 }
 
-// errNotForUs means that another worker, a newer one or one with more kinds, must
-// run the job: it waits, with the reason shown.
+// errNotForUs means that another worker, a newer one, or one with more kinds or keys,
+// must run the job: it waits, with the reason shown.
 var errNotForUs = errors.New("this worker cannot run the job")
 
 // jsonName is what people who write JSON call a type.

@@ -28,6 +28,11 @@ const (
 	JobCancelled  JobState = "cancelled"
 )
 
+// JobStates lists the states, in the order in which a job can pass them.
+func JobStates() []JobState {
+	return []JobState{JobQueued, JobRunning, JobDone, JobSuperseded, JobFailed, JobCancelling, JobCancelled}
+}
+
 // Ended reports whether the job is over.
 func (s JobState) Ended() bool {
 	return s == JobDone || s == JobSuperseded || s == JobFailed || s == JobCancelled

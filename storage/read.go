@@ -120,10 +120,12 @@ func (s *Store) Export(ctx context.Context, scope Scope, id uuid.UUID) (Export, 
 	return e, one(scope.where(s.db.WithContext(ctx), "tenant").Where("id = ? AND deleted_at IS NULL", id), &e, "export", id)
 }
 
-// Job reads one job; [ErrNotFound] also when the scope does not see it.
+// Job reads one job, with its sealed values masked; [ErrNotFound] also when the scope does not see it.
 func (s *Store) Job(ctx context.Context, scope Scope, id uuid.UUID) (Job, error) {
 	var j Job
-	return j, one(scope.where(s.db.WithContext(ctx), "tenant").Where("id = ?", id), &j, "job", id)
+	err := one(scope.where(s.db.WithContext(ctx), "tenant").Where("id = ?", id), &j, "job", id)
+	j.Payload = maskSealed(j.Payload)
+	return j, err
 }
 
 // Attempt reads one attempt, whoever's it is.
@@ -178,7 +180,7 @@ type JobFilter struct {
 	Limit    int    // 0 is 50; at most 200
 }
 
-// Jobs lists jobs, the newest first.
+// Jobs lists jobs, the newest first, with their sealed values masked.
 func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], error) {
 	q := scope.where(s.db.WithContext(ctx), "tenant").Order("id DESC")
 	if f.State != "" {
@@ -198,6 +200,9 @@ func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], 
 	var page Page[Job]
 	if err := q.Limit(limit + 1).Find(&page.Items).Error; err != nil {
 		return page, fmt.Errorf("list jobs: %w", err)
+	}
+	for i := range page.Items {
+		page.Items[i].Payload = maskSealed(page.Items[i].Payload)
 	}
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]

@@ -44,6 +44,7 @@ func (s *Store) RetryJob(ctx context.Context, scope Scope, id uuid.UUID) (Job, e
 	if res.RowsAffected == 0 {
 		return Job{}, fmt.Errorf("retry job %s: %w", id, ErrNotFailed)
 	}
+	job.Payload = maskSealed(job.Payload)
 	return job, nil
 }
 
