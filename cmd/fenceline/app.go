@@ -93,6 +93,11 @@ func (a *app) register() (err error) {
 	if a.registry, err = jobs.NewRegistry(kinds...); err != nil {
 		return err
 	}
+	keys, err := a.conf.keyring()
+	if err != nil {
+		return err
+	}
+	a.registry = a.registry.WithKeys(keys)
 	a.dispatcher = jobs.NewDispatcher(a.store, a.registry)
 	return nil
 }

@@ -19,13 +19,15 @@ import (
 
 // cli is the command line of one run.
 type cli struct {
-	getenv func(string) string
-	out    io.Writer
-	err    io.Writer
-	json   bool
-	conf   Config
-	log    *slog.Logger
-	extras extras
+	getenv      func(string) string
+	in          io.Reader
+	interrupted <-chan struct{} // closed by the first Ctrl-C
+	out         io.Writer
+	err         io.Writer
+	json        bool
+	conf        Config
+	log         *slog.Logger
+	extras      extras
 }
 
 func (c *cli) root() *cobra.Command {
@@ -34,15 +36,9 @@ func (c *cli) root() *cobra.Command {
 		Short:         "A job runner whose jobs publish exports behind a fence",
 		Long:          "Fenceline runs report and invoice jobs and publishes their files so that a worker that\nwas frozen, cut off or started twice can never overwrite newer files.",
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
-		Args: cobra.ArbitraryArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if c.conf, err = loadConfig(cmd.Flags(), c.getenv); err != nil {
-				return err
-			}
-			c.log = newLog(c.err, c.conf)
-			return nil
-		},
-		RunE: helpOrUnknown,
+		Args:              cobra.ArbitraryArgs,
+		PersistentPreRunE: c.configure,
+		RunE:              helpOrUnknown,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see `%s --help`", err, cmd.CommandPath())
@@ -50,13 +46,30 @@ func (c *cli) root() *cobra.Command {
 	addFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "answer in JSON")
 	root.AddCommand(c.upCmd(), c.serveCmd(), c.workCmd(), c.scheduleCmd(), c.dispatchCmd(), c.jobCmd(), c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(), c.batchCmd(),
-		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(), c.signinCmd(), c.tokenCmd(), c.versionCmd())
+		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(), c.signinCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd())
+	c.completions(root)
 	return root
+}
+
+// configure reads the settings before a command runs. What the shell calls when
+// somebody starts it or presses Tab must work without them.
+func (c *cli) configure(cmd *cobra.Command, _ []string) (err error) {
+	if cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+		return nil
+	}
+	if c.conf, err = loadConfig(cmd.Flags(), c.getenv); err != nil {
+		return err
+	}
+	c.log = newLog(c.err, c.conf)
+	for _, warning := range c.conf.warnings {
+		c.log.Warn(warning)
+	}
+	return nil
 }
 
 // group is a command that only holds others.
 func group(use, short string, sub ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: helpOrUnknown}
+	g := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: helpOrUnknown, SuggestionsMinimumDistance: 2}
 	g.AddCommand(sub...)
 	return g
 }

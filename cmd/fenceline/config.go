@@ -25,9 +25,30 @@ type setting struct {
 	help    string
 	secret  bool
 	example string // in the README, instead of the default
+	is      shape  // in the configuration file
+}
+
+// shape is what a setting may look like in the configuration file.
+type shape int
+
+const (
+	isText    shape = iota // durations too
+	isNumber               // without quotes
+	isList                 // a text with commas, or a list of texts
+	isWeights              // the same, or names with numbers
+)
+
+// key is the setting's name in the configuration file: its flag's, or, for what has
+// none, its variable's in small letters.
+func (s setting) key() string {
+	if s.name != "" {
+		return s.name
+	}
+	return strings.ToLower(s.env)
 }
 
 var settings = [...]setting{
+	{name: "config", env: "FENCELINE_CONFIG", def: "./fenceline.yml", help: "file with settings (YAML: the names of flags); the default is read if it is there, and if nobody else owns it"},
 	{name: "data", env: "FENCELINE_DATA", def: "./.fenceline", help: "folder of the private servers, and where other commands find them"},
 	{name: "addr", env: "FENCELINE_ADDR", def: "127.0.0.1:8080", help: "address of the dashboard and the API"},
 	{env: "DATABASE_URL", help: "PostgreSQL to use; empty: a private one in the data folder", secret: true, example: "postgres://user:secret@host/db"},
@@ -36,11 +57,13 @@ var settings = [...]setting{
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
 	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
 	{name: "invoice-style", env: "INVOICE_STYLE", help: "file with the look of invoices (JSON: layout, accent, footer, columns, logo)", example: "./style.json"},
-	{name: "invoice-fonts", env: "INVOICE_FONTS", help: "further fonts for invoices, such as for Japanese: files (TrueType) with commas between them", example: "/usr/share/fonts/truetype/japanese.ttf"},
+	{name: "invoice-fonts", env: "INVOICE_FONTS", help: "further fonts for invoices, such as for Japanese: files (TrueType) with commas between them", example: "/usr/share/fonts/truetype/japanese.ttf", is: isList},
 	{name: "public-url", env: "PUBLIC_URL", help: "how browsers reach the dashboard; empty: http:// and the address", example: "https://exports.example.com"},
 	{name: "namespace", env: "FENCELINE_NAMESPACE", def: "fenceline", help: "beginning of every name in Redis, for a Redis that others use too"},
-	{name: "concurrency", env: "FENCELINE_CONCURRENCY", def: "8", help: "how many jobs a worker runs at once"},
-	{name: "queues", env: "FENCELINE_QUEUES", def: "default=1", help: "queues that a worker serves, with their weights"},
+	{name: "concurrency", env: "FENCELINE_CONCURRENCY", def: "8", help: "how many jobs a worker runs at once", is: isNumber},
+	{name: "queues", env: "FENCELINE_QUEUES", def: "default=1", help: "queues that a worker serves, with their weights", is: isWeights},
+	{env: "FENCELINE_KEYS", help: "keys that seal the secret fields of payloads, NAME:KEY with commas: the first seals, all open (`fenceline keys new` makes one)", secret: true, example: "k2:JlZ…=,k1:9aB…=", is: isList},
+	{name: "keys-file", env: "FENCELINE_KEYS_FILE", help: "file with these keys, in lines, instead", example: "/run/secrets/fenceline-keys"},
 	{name: "lease", env: "FENCELINE_LEASE", def: "15s", help: "how long a worker may be silent before its job goes to another"},
 	{name: "lease-backend", env: "LEASE_URL", def: "redis", help: "who hands out leases: redis, or none (every worker may work; nothing breaks)"},
 	{name: "grace", env: "FENCELINE_GRACE", def: "10s", help: "how long running jobs may go on after a stop before they are handed back"},
@@ -54,15 +77,19 @@ var settings = [...]setting{
 	{name: "log-format", env: "LOG_FORMAT", def: "text", help: "text or json"},
 }
 
-// Config is the configuration of one run: flag before environment before default.
+// Config is the configuration of one run: flag before environment before file before default.
 type Config struct {
 	Data, Addr, DatabaseURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
-	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle                      string
+	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile      string
 	InvoiceFonts                                                                       []string
 	Concurrency                                                                        int
 	Queues                                                                             map[string]int
 	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded             time.Duration
 	LogLevel                                                                           slog.Level
+
+	file     *configFile // nil when there is none
+	warnings []string    // about the file; the program that starts writes them to its log
+	settings []settled   // all, in the order of the table
 }
 
 // addFlags registers the settings that have a flag.
@@ -78,7 +105,12 @@ func addFlags(flags *pflag.FlagSet) {
 // setting and its value (never a secret's).
 func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 	r := &configReader{flags: flags, getenv: getenv}
+	var err error
+	if r.file, err = r.openFile(); err != nil {
+		return Config{}, err
+	}
 	c := Config{
+		file: r.file, settings: r.all(), Keys: r.text("FENCELINE_KEYS"), KeysFile: r.text("FENCELINE_KEYS_FILE"),
 		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
 		DatabaseURL: r.text("DATABASE_URL"), RedisURL: r.text("REDIS_URL"),
 		SourceURL: r.text("SOURCE_DATABASE_URL"), InvoiceStyle: r.text("INVOICE_STYLE"), InvoiceFonts: r.list("INVOICE_FONTS"),
@@ -98,34 +130,40 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	r.checkURL("PUBLIC_URL", c.PublicURL)
 	r.checkURL("FENCELINE_URL", c.RemoteURL)
 	if strings.ContainsAny(c.Namespace, "{} ") || c.Namespace == "" {
-		r.refused.Add("FENCELINE_NAMESPACE", c.Namespace, "must not be empty or hold braces or spaces")
+		r.refuse("FENCELINE_NAMESPACE", c.Namespace, "must not be empty or hold braces or spaces")
 	}
+	if c.Keys != "" && c.KeysFile != "" {
+		r.refuse("FENCELINE_KEYS_FILE", c.KeysFile, "cannot be set together with FENCELINE_KEYS; keep one of them")
+	}
+	c.warnings = r.file.warnings()
 	return c, r.refused.OrNil()
 }
 
 type configReader struct {
 	flags   *pflag.FlagSet
 	getenv  func(string) string
+	file    *configFile
 	refused invalid.Error
 }
 
-func (r *configReader) text(env string) string {
+// refuse names a setting by the place where it is set.
+func (r *configReader) refuse(env, value, format string, args ...any) {
+	if s := r.settled(settingOf(env)); s.From == fromFile {
+		env = s.Where + ": " + s.Name
+	}
+	r.refused.Add(env, value, format, args...)
+}
+
+func settingOf(env string) setting {
 	for _, s := range settings {
-		if s.env != env {
-			continue
+		if s.env == env {
+			return s
 		}
-		if s.name != "" {
-			if f := r.flags.Lookup(s.name); f != nil && f.Changed {
-				return f.Value.String()
-			}
-		}
-		if v := r.getenv(env); v != "" {
-			return v
-		}
-		return s.def
 	}
 	panic("no setting " + env) // a mistake in this file
 }
+
+func (r *configReader) text(env string) string { return r.settled(settingOf(env)).Value }
 
 // list is what stands between commas.
 func (r *configReader) list(env string) []string {
@@ -141,7 +179,7 @@ func (r *configReader) list(env string) []string {
 func (r *configReader) number(env string, least, most int) int {
 	n, err := strconv.Atoi(r.text(env))
 	if err != nil || n < least || n > most {
-		r.refused.Add(env, r.text(env), "must be a number from %d to %d", least, most)
+		r.refuse(env, r.text(env), "must be a number from %d to %d", least, most)
 	}
 	return n
 }
@@ -149,7 +187,7 @@ func (r *configReader) number(env string, least, most int) int {
 func (r *configReader) duration(env string, least time.Duration) time.Duration {
 	d, err := time.ParseDuration(r.text(env))
 	if err != nil || d < least {
-		r.refused.Add(env, r.text(env), "must be a duration such as 30s or 15m, at least %s", least)
+		r.refuse(env, r.text(env), "must be a duration such as 30s or 15m, at least %s", least)
 	}
 	return d
 }
@@ -161,14 +199,14 @@ func (r *configReader) oneOf(env string, values ...string) string {
 			return v
 		}
 	}
-	r.refused.Add(env, v, "must be one of %s", strings.Join(values, ", "))
+	r.refuse(env, v, "must be one of %s", strings.Join(values, ", "))
 	return v
 }
 
 func (r *configReader) level(env string) slog.Level {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(r.text(env))); err != nil {
-		r.refused.Add(env, r.text(env), "must be debug, info, warn or error")
+		r.refuse(env, r.text(env), "must be debug, info, warn or error")
 	}
 	return l
 }
@@ -182,7 +220,7 @@ func (r *configReader) queues(env string) map[string]int {
 			n, err = strconv.Atoi(weight)
 		}
 		if name == "" || err != nil || n < 1 {
-			r.refused.Add(env, r.text(env), "must be names with weights, such as default=3,slow=1")
+			r.refuse(env, r.text(env), "must be names with weights, such as default=3,slow=1")
 			return nil
 		}
 		queues[name] = n
@@ -196,7 +234,7 @@ func (r *configReader) checkURL(env, text string) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		r.refused.Add(env, text, "must be an http or https URL")
+		r.refuse(env, text, "must be an http or https URL")
 	}
 }
 

@@ -78,6 +78,7 @@ func rules() []rule {
 			"jobs/invoice/pdf/a.go":       `import "` + module + `/jobs"`,
 			"web/a.go":                    `import "` + module + `/storage/storagetest"`,
 			"jobs/report/reporttest/a.go": `import "` + module + `/storage"`,
+			"jobs/secret/a.go":            `import "` + module + `/storage"`,
 		}},
 		{"one door for each library", checkDoors, map[string]string{
 			"jobs/a.go":          `import "gorm.io/gorm"`,
@@ -89,6 +90,8 @@ func rules() []rule {
 			"jobs/c_test.go":     `import "net/http/httptest"`,
 			"web/b.go":           `import "github.com/spf13/cobra"`,
 			"web/c.go":           `import "testing"`,
+			"jobs/d.go":          `import "golang.org/x/crypto/chacha20poly1305"`,
+			"web/d.go":           `import "go.yaml.in/yaml/v3"`,
 		}},
 		{"only web serves HTTP", checkServers, map[string]string{
 			"cmd/fenceline/a.go": "func f() { _ = http.Server{} }",
@@ -271,6 +274,8 @@ func checkDirections(h house) (complaints []string) {
 			complaints = append(complaints, s.at(i, "%s imports %s: the way is cmd → web → jobs → storage → migrations", fromRoom, toRoom))
 		case renders(s.dir()) && !renders(to) && !s.isTest():
 			complaints = append(complaints, s.at(i, "%s imports %s: it is to know rows and documents only", s.dir(), to))
+		case s.dir() == "jobs/secret" && to != "jobs/invalid" && to != s.dir():
+			complaints = append(complaints, s.at(i, "jobs/secret imports %s: it is a leaf", to))
 		case helpsTests(to) && !helpsTests(s.dir()) && !s.isTest():
 			complaints = append(complaints, s.at(i, "%s is for tests only", to))
 		}
@@ -297,6 +302,8 @@ func doors() []door {
 		{"net/http", []string{"web", "cmd"}, []string{"jobs/report"}}, // an example of a source over HTTP
 		{"html/template", []string{"web"}, nil},
 		{"github.com/spf13", []string{"cmd"}, nil},
+		{"golang.org/x/crypto", []string{"jobs/secret"}, nil},
+		{"go.yaml.in/yaml", []string{"cmd"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},
 		{"testing", []string{"storage/storagetest", "jobs/redistest"}, all},

@@ -209,11 +209,16 @@ func (c *cli) invoiceSchemaCmd() *cobra.Command {
 
 func (c *cli) invoiceVoidCmd() *cobra.Command {
 	var reason, tenant string
+	var yes bool
 	cmd := &cobra.Command{
 		Use: "void NUMBER", Short: "Mark an issued invoice as void; its number stays used", Args: exactly("NUMBER"),
+		Example: "  fenceline invoice void WEB-2026-00001 --reason 'wrong customer' --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
 				return usageError("--reason is needed: whoever audits the numbers will read it")
+			}
+			if err := c.confirm(fmt.Sprintf("Mark invoice %s as void, for good?", args[0]), yes); err != nil {
+				return err
 			}
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				if err := store.VoidInvoice(ctx, storage.Scope{Tenant: tenant}, args[0], reason); err != nil {
@@ -223,6 +228,7 @@ func (c *cli) invoiceVoidCmd() *cobra.Command {
 			})
 		},
 	}
+	yesFlag(cmd, &yes)
 	cmd.Flags().StringVar(&reason, "reason", "", "why (needed)")
 	cmd.Flags().StringVar(&tenant, "tenant", jobs.DefaultTenant, "whose invoice it is")
 	return cmd

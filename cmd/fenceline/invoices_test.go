@@ -96,7 +96,7 @@ func TestInvoiceCommands(t *testing.T) {
 	if out := s.ok("invoice", "issue", file, "--series", "s"); !strings.Contains(out, "invoice A-001") {
 		t.Error(out)
 	}
-	s.ok("invoice", "void", "A-001", "--reason", "wrong address")
+	s.ok("invoice", "void", "A-001", "--reason", "wrong address", "--yes")
 	if out := s.ok("series", "numbers", "s"); !strings.Contains(out, "wrong address") || !strings.Contains(out, "A-001") {
 		t.Error(out)
 	}
@@ -117,8 +117,8 @@ func TestInvoiceCommands(t *testing.T) {
 		{exitUsage, "series", []string{"invoice", "issue", file}},
 		{exitNotFound, "no such series", []string{"invoice", "issue", file, "--series", "none"}},
 		{exitUsage, "--reason", []string{"invoice", "void", "A-001"}},
-		{exitRefused, "void already", []string{"invoice", "void", "A-001", "--reason", "again"}},
-		{exitNotFound, "A-999", []string{"invoice", "void", "A-999", "--reason", "again"}},
+		{exitRefused, "void already", []string{"invoice", "void", "A-001", "--reason", "again", "--yes"}},
+		{exitNotFound, "A-999", []string{"invoice", "void", "A-999", "--reason", "again", "--yes"}},
 		{exitNotFound, "no such series", []string{"series", "numbers", "none"}},
 		{exitUsage, "id", []string{"batch", "show", "x"}},
 		{exitNotFound, "batch", []string{"batch", "show", "0190f1d2-0000-7000-8000-000000000000"}},

@@ -285,14 +285,23 @@ func checkScheduled(ctx context.Context, a *app, s storage.Schedule) error {
 }
 
 func (c *cli) scheduleDeleteCmd() *cobra.Command {
-	return &cobra.Command{Use: "delete NAME", Short: "Delete a schedule; its jobs stay", Args: exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
-			if err := store.DeleteSchedule(ctx, args[0]); err != nil {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Delete a schedule; its jobs stay", Args: exactly("NAME"), Example: "  fenceline schedule delete monday --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.confirm(fmt.Sprintf("Delete the schedule %s?", args[0]), yes); err != nil {
 				return err
 			}
-			return c.print(map[string]string{"deleted": args[0]}, func(w io.Writer) { fmt.Fprintln(w, "deleted schedule", args[0]) })
-		})
-	}}
+			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+				if err := store.DeleteSchedule(ctx, args[0]); err != nil {
+					return err
+				}
+				return c.print(map[string]string{"deleted": args[0]}, func(w io.Writer) { fmt.Fprintln(w, "deleted schedule", args[0]) })
+			})
+		},
+	}
+	yesFlag(cmd, &yes)
+	return cmd
 }
 
 func (c *cli) more(w io.Writer, next string) {

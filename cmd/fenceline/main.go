@@ -30,8 +30,12 @@ type extras struct {
 
 // run is the whole program: tests call it with their own arguments and environment.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer, x extras) int {
-	c := &cli{getenv: getenv, out: stdout, err: stderr, extras: x}
+	c := &cli{getenv: getenv, in: os.Stdin, interrupted: ctx.Done(), out: stdout, err: stderr, extras: x}
 	root := c.root()
+	args, err := artisan(root, args)
+	if err != nil {
+		return c.exit(err)
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -42,9 +42,12 @@ func TestREADMESettings(t *testing.T) {
 
 func settingsTable() string {
 	var b strings.Builder
-	b.WriteString("| variable | flag | default | what it is |\n|---|---|---|---|\n")
+	b.WriteString("| variable | flag | in the file | default | what it is |\n|---|---|---|---|---|\n")
 	for _, s := range settings {
-		flag, def := "–", "`"+s.def+"`"
+		flag, key, def := "–", "`"+s.key()+"`", "`"+s.def+"`"
+		if s.env == "FENCELINE_CONFIG" { // it would name another file
+			key = "–"
+		}
 		if s.name != "" {
 			flag = "`--" + s.name + "`"
 		}
@@ -54,7 +57,7 @@ func settingsTable() string {
 				def = "such as `" + s.example + "`"
 			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.env, flag, def, s.help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.env, flag, key, def, s.help)
 	}
 	return b.String()
 }
@@ -94,7 +97,7 @@ func TestREADMECommands(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s\nin\n%s", err, out, text)
 	}
-	for _, want := range []string{"saved to orders.csv", "saved to inv.pdf", "saved to late-orders.xlsx", "sales-by-month", `"state": "queued"`, "saved schedule monday", "Held: worker A was frozen", "Overwritten, as expected without a fence", ", 0 dangers", "0 migrations"} {
+	for _, want := range []string{"saved to orders.csv", "saved to inv.pdf", "saved to late-orders.xlsx", "sales-by-month", `"state": "queued"`, "saved schedule monday", "Held: worker A was frozen", "Overwritten, as expected without a fence", ", 0 dangers", "0 migrations", "jobs again with key k2", "seals new values"} {
 		if !strings.Contains(strings.ReplaceAll(string(out), `"state":"queued"`, `"state": "queued"`), want) {
 			t.Errorf("no %q in the output\n%s", want, out)
 		}

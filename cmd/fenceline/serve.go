@@ -203,7 +203,11 @@ func (c *cli) tokenCmd() *cobra.Command {
 			})
 		})
 	}}
+	var yes bool
 	revoke := &cobra.Command{Use: "revoke ID", Short: "End an API token for good", Args: exactly("ID"), RunE: func(cmd *cobra.Command, args []string) error {
+		if err := c.confirm(fmt.Sprintf("End the API token %s for good?", args[0]), yes); err != nil {
+			return err
+		}
 		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 			id, err := parseID("ID", args[0])
 			if err != nil {
@@ -215,6 +219,7 @@ func (c *cli) tokenCmd() *cobra.Command {
 			return c.print(map[string]any{"revoked": id}, func(w io.Writer) { fmt.Fprintln(w, "revoked", id) })
 		})
 	}}
+	yesFlag(revoke, &yes)
 	return group("token", "API tokens", create, list, revoke)
 }
 

@@ -136,7 +136,7 @@ func (d *Definition) refuseUnknown(values map[string]string, refused *invalid.Er
 		if len(known) > 0 {
 			takes = "has " + strings.Join(known, ", ")
 		}
-		refused.Add("params."+name, "", "is no parameter: report %s %s%s", d.Name, takes, didYouMean(name, known))
+		refused.Add("params."+name, "", "is no parameter: report %s %s%s", d.Name, takes, DidYouMean(name, known))
 	}
 }
 

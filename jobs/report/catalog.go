@@ -77,7 +77,7 @@ func (c *Catalog) notFound(name string) error {
 	}
 	known := "there are none"
 	if len(names) > 0 {
-		known = "there are " + strings.Join(names, ", ") + didYouMean(name, names)
+		known = "there are " + strings.Join(names, ", ") + DidYouMean(name, names)
 	}
 	return errors.Join(fmt.Errorf("report %q: %w: %s", name, ErrNotFound, known), err)
 }

@@ -90,7 +90,7 @@ func (c *ColumnSpec) setKind(text string) error {
 	args = strings.TrimSpace(strings.TrimSuffix(args, ")"))
 	kind := tabular.Kind(name)
 	if !slices.Contains(tabular.Kinds(), kind) {
-		return fmt.Errorf("unknown kind %q: the kinds are %s%s", name, kindNames(), didYouMean(name, kindWords()))
+		return fmt.Errorf("unknown kind %q: the kinds are %s%s", name, kindNames(), DidYouMean(name, kindWords()))
 	}
 	c.Kind = kind
 	switch kind {
@@ -226,7 +226,7 @@ func (c *ColumnSpec) setOption(option, text, arg string) error {
 		return c.setDecimals(arg)
 	default:
 		return fmt.Errorf("unknown option %q: there are width N, hidden, show code|label|both, decimals N and a label in double quotes%s",
-			text, didYouMean(text, columnOptions()))
+			text, DidYouMean(text, columnOptions()))
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (c *ColumnSpec) setShow(arg string) error {
 	known := []string{string(ShowCode), string(ShowLabel), string(ShowBoth)}
 	switch {
 	case !slices.Contains(known, arg):
-		return fmt.Errorf("show %q: there are %s%s", arg, strings.Join(known, ", "), didYouMean(arg, known))
+		return fmt.Errorf("show %q: there are %s%s", arg, strings.Join(known, ", "), DidYouMean(arg, known))
 	case c.Kind != tabular.Enum:
 		return errors.New("show is for the kind enum")
 	case Show(arg) != ShowCode && !c.labelled():

@@ -79,5 +79,5 @@ func (f *Formats) Get(name string) (File, error) {
 }
 
 func (f *Formats) problem(name string) string {
-	return "is no format: there are " + strings.Join(f.Names(), ", ") + didYouMean(name, f.Names())
+	return "is no format: there are " + strings.Join(f.Names(), ", ") + DidYouMean(name, f.Names())
 }

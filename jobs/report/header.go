@@ -94,7 +94,7 @@ func (h *header) line(line int, text string) {
 	key, known := findHeaderKey(name)
 	if !known {
 		names := headerKeyNames()
-		h.fail(line, fmt.Sprintf("unknown key %q: the keys are %s%s", name, strings.Join(names, ", "), didYouMean(name, names)))
+		h.fail(line, fmt.Sprintf("unknown key %q: the keys are %s%s", name, strings.Join(names, ", "), DidYouMean(name, names)))
 		return
 	}
 	if first := h.def.lines[name]; first != 0 && !key.many {

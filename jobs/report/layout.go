@@ -96,7 +96,7 @@ func (d *Definition) checkSpecs(columns []tabular.Column) (mistakes Mistakes) {
 		at := slices.Index(names, spec.Name)
 		switch {
 		case at < 0:
-			fail(spec, "the result has %s%s", some(names), didYouMean(spec.Name, names))
+			fail(spec, "the result has %s%s", some(names), DidYouMean(spec.Name, names))
 		case spec.Kind != "" && !spec.Kind.Fits(columns[at]):
 			fail(spec, "kind %s does not fit the type %s, which can be %s", spec.Kind, typeName(columns[at]), fitting(columns[at]))
 		case spec.Show == ShowBoth && slices.Contains(names, spec.Name+labelSuffix):

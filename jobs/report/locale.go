@@ -16,5 +16,5 @@ func dataLocale() tabular.Locale {
 
 func localeProblem(name string) string {
 	names := tabular.LocaleNames()
-	return "is no locale: there are " + strings.Join(names, ", ") + didYouMean(name, names)
+	return "is no locale: there are " + strings.Join(names, ", ") + DidYouMean(name, names)
 }

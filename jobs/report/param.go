@@ -53,7 +53,7 @@ func (p *Param) setType(f field) error {
 	case typ == List && !f.quoted:
 		return p.setElem(inner)
 	case f.quoted || typ.rule() == nil:
-		return fmt.Errorf("unknown type %q: the types are %s%s", f.text, typeNames(), didYouMean(name, typeWords()))
+		return fmt.Errorf("unknown type %q: the types are %s%s", f.text, typeNames(), DidYouMean(name, typeWords()))
 	case bracket != (typ == Enum):
 		return errors.New("an enum lists its members, as in enum(new,paid), and no other type does")
 	}
@@ -114,7 +114,7 @@ func (p *Param) setOptions(fields []field) error {
 			rest = rest[1:]
 		default:
 			return fmt.Errorf("unknown option %q: there are required, default VALUE and a label in double quotes%s",
-				option, didYouMean(option, []string{"required", "default"}))
+				option, DidYouMean(option, []string{"required", "default"}))
 		}
 		if seen[option] {
 			return fmt.Errorf("%s is given twice", option)

@@ -23,7 +23,7 @@ var (
 func presets() []string { return []string{string(tabular.Data), string(tabular.Spreadsheet)} }
 
 func presetProblem(name string) string {
-	return "is no preset: there are " + strings.Join(presets(), ", ") + didYouMean(name, presets())
+	return "is no preset: there are " + strings.Join(presets(), ", ") + DidYouMean(name, presets())
 }
 
 // format only looks at the shape of the names: which formats there are is known
@@ -99,7 +99,7 @@ func (h *header) checkTenant() {
 	switch {
 	case i < 0:
 		h.fail(line, fmt.Sprintf("tenant %q is no param: declare it with a line param: %s text, or say tenant: shared%s",
-			d.Tenant, d.Tenant, didYouMean(d.Tenant, append(paramNames(d.Params), "shared"))))
+			d.Tenant, d.Tenant, DidYouMean(d.Tenant, append(paramNames(d.Params), "shared"))))
 	case d.Params[i].Default != nil:
 		h.fail(d.Params[i].line, fmt.Sprintf("param %s comes from the tenant of the job: take its default away", d.Tenant))
 	case d.Params[i].Type == List:

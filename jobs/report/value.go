@@ -95,7 +95,7 @@ func (p *Param) canonical(value string) (canonical, problem string) {
 	case !ok:
 		return "", "is not " + rule.want
 	case p.Type == Enum && !slices.Contains(p.Values, value):
-		return "", "is not one of " + strings.Join(p.Values, ", ") + didYouMean(value, p.Values)
+		return "", "is not one of " + strings.Join(p.Values, ", ") + DidYouMean(value, p.Values)
 	}
 	return canonical, ""
 }
@@ -111,7 +111,9 @@ func (p *Param) want() string {
 	return p.Type.rule().want
 }
 
-func didYouMean(given string, known []string) string {
+// DidYouMean is the end of a sentence that refuses a name: which of the known
+// names it may have been, and nothing when none is near.
+func DidYouMean(given string, known []string) string {
 	if near := nearest(given, known); near != "" {
 		return "; did you mean " + near + "?"
 	}

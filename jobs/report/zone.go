@@ -34,5 +34,5 @@ func loadZone(name string) (*time.Location, bool) {
 }
 
 func zoneProblem(name string) string {
-	return "is no IANA time zone such as Europe/Berlin or UTC" + didYouMean(name, Zones())
+	return "is no IANA time zone such as Europe/Berlin or UTC" + DidYouMean(name, Zones())
 }
