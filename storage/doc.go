@@ -28,10 +28,21 @@
 //	publish   Store.Publish          exports.last_token and pointer, attempts, jobs, outbox
 //	give up   Store.EndAttempt       attempts, jobs, outbox
 //	hand on   Store.HandOnLost       jobs
+//	fence     Store.Fence, its Write fences, and what the application writes
 //	sweep     Sweep.Run              attempts, files on disk
 //
 // Row locks are taken in the order attempt, export, job. Everything runs in READ
 // COMMITTED; the functions refuse any other level.
+//
+// # Fences
+//
+// A [Fence] is the same idea for rows of the application: a token that only rises,
+// drawn in a transaction of its own, and compared in the transaction that writes, on
+// a row that is locked from the comparison to the commit. Tokens and writes are
+// numbered by one sequence, so the row says of any token whether somebody has
+// written since it was drawn. The functions fenceline.fence_token and
+// fenceline.fence_write are all of it; a program in another language calls them itself.
+// A fence's row is locked before any other, and by nothing else in this package.
 //
 // # When something dies
 //

@@ -93,13 +93,15 @@ type SequenceFacts struct {
 	Left             int64 // values up to its end
 	Issued           int64 // the highest of exports
 	Attempt          int64 // the highest of attempts
+	Fence            int64 // the highest of fences, writes included
 }
 
 // Sequence looks at the sequence that tokens come from.
 func (d *Doctor) Sequence(ctx context.Context) (SequenceFacts, error) {
 	s, err := lookAt[SequenceFacts](ctx, d, `SELECT p.seqcache, p.seqincrement, p.seqcycle,
 			s.last_value - CASE WHEN s.is_called THEN 0 ELSE p.seqincrement END, p.seqmax - s.last_value,
-			coalesce((SELECT max(issued_token) FROM fenceline.exports), 0), coalesce((SELECT max(token) FROM fenceline.attempts), 0)
+			coalesce((SELECT max(issued_token) FROM fenceline.exports), 0), coalesce((SELECT max(token) FROM fenceline.attempts), 0),
+			coalesce((SELECT max(greatest(issued_token, last_write)) FROM fenceline.fences), 0)
 		FROM pg_sequence p CROSS JOIN fenceline.fence_tokens s WHERE p.seqrelid = 'fenceline.fence_tokens'::regclass`)
 	if err != nil {
 		return s, fmt.Errorf("look at the sequence fenceline.fence_tokens: %w", err)
@@ -237,7 +239,8 @@ var lawfulConstraints = [...]string{
 	"attempts.attempts_check", "attempts.attempts_export_id_fkey", "attempts.attempts_export_id_id_token_key", "attempts.attempts_job_id_fkey",
 	"attempts.attempts_job_id_number_key", "attempts.attempts_pkey", "attempts.attempts_state_check", "attempts.attempts_token_key",
 	"exports.exports_check", "exports.exports_check1", "exports.exports_check2", "exports.exports_pkey", "exports.exports_pointer",
-	"exports.exports_tenant_kind_key_key", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",
+	"exports.exports_tenant_kind_key_key", "fences.fences_check", "fences.fences_check1", "fences.fences_check2", "fences.fences_check3",
+	"fences.fences_pkey", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",
 	"files.files_pkey", "files.files_sha256_check", "installation.installation_pkey",
 	"invoice_series.invoice_series_pkey", "invoices.invoices_pkey", "invoices.invoices_tenant_number_key",
 	"invoices.invoices_tenant_series_fkey", "invoices.invoices_tenant_series_n_key", "jobs.jobs_attempt", "jobs.jobs_after_job_fkey", "jobs.jobs_attended", "jobs.jobs_batch_id_fkey", "jobs.jobs_check1",

@@ -227,11 +227,11 @@ func TestDoctorComparesMigrations(t *testing.T) {
 	if names, _ := fs.Glob(migrations.Files, "*.sql"); m.Newest != int64(len(names)) || len(m.Pending)+len(m.Unknown) != 0 {
 		t.Errorf("%+v", m)
 	}
-	w.exec("DELETE FROM fenceline.schema_migrations WHERE version_id = 4")
+	w.exec("DELETE FROM fenceline.schema_migrations WHERE version_id = 6")
 	w.exec("INSERT INTO fenceline.schema_migrations (version_id, is_applied) VALUES (12345, true)")
 	m, err = w.doctor().Migrations(w.ctx)
 	w.must(err)
-	if !slices.Equal(m.Pending, []string{"00004_invoices.sql"}) || !slices.Equal(m.Unknown, []int64{12345}) {
+	if !slices.Equal(m.Pending, []string{"00006_fences.sql"}) || !slices.Equal(m.Unknown, []int64{12345}) {
 		t.Errorf("%+v", m)
 	}
 	w.exec("DROP SCHEMA fenceline CASCADE")
@@ -256,6 +256,12 @@ func TestDoctorLooksAtTheSequence(t *testing.T) {
 		return s
 	}
 	if s := look(); s.Cache != 1 || s.Increment != 1 || s.Cycle || s.Position != b.Token || s.Issued != b.Token || s.Attempt != b.Token || s.Left < 1e18 {
+		t.Errorf("%+v", s)
+	}
+	f, err := w.store.Fence(w.ctx, "acme", "account:1", "")
+	w.must(err)
+	w.must(f.Write(w.ctx, func(storage.Tx) error { return nil }))
+	if s := look(); s.Fence != f.Token()+1 || s.Position != s.Fence || s.Issued != b.Token {
 		t.Errorf("%+v", s)
 	}
 	w.exec("SELECT setval('fenceline.fence_tokens', 1, false)") // the next is 1
@@ -320,7 +326,7 @@ func TestDoctorMissesWhateverIsMissing(t *testing.T) {
 			"'function ' || proname", "format('ALTER FUNCTION %s RENAME TO x_%s', p.oid::regprocedure, proname)", d.Functions},
 		{"indexes", "pg_index i JOIN pg_class c ON c.oid = i.indexrelid" + ours + "c.relnamespace WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AND relname NOT LIKE 'schema_migrations%'",
 			"'index ' || relname", "format('ALTER INDEX fenceline.%I RENAME TO x_%s', relname, relname)", d.Indexes},
-		{"keys", "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid" + ours + "c.relnamespace WHERE contype IN ('p', 'u', 'f', 'x') AND relname IN ('exports', 'attempts', 'jobs', 'files', 'invoices', 'invoice_series')",
+		{"keys", "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid" + ours + "c.relnamespace WHERE contype IN ('p', 'u', 'f', 'x') AND relname IN ('exports', 'attempts', 'jobs', 'files', 'invoices', 'invoice_series', 'fences')",
 			"'constraint ' || relname || '.' || conname", "format('ALTER TABLE fenceline.%I RENAME CONSTRAINT %I TO x_%s', relname, conname, conname)", d.Constraints},
 	} {
 		found, err := kind.ask(w.ctx)

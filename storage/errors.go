@@ -40,17 +40,25 @@ var (
 	ErrUnsafe = errors.New("refusing to clean up")
 )
 
-// FencedError says what an attempt was refused for. It matches [ErrFenced].
+// FencedError says what an attempt, or a write under a [Fence], was refused for.
+// It matches [ErrFenced].
 type FencedError struct {
-	// Reason is "newer_attempt" (of the same job), "newer_job", "handed_on" (the job went to
-	// another worker) or "newer_token" (seen before anything was read).
+	// Reason, of an attempt, is "newer_attempt" (of the same job), "newer_job", "handed_on" (the job
+	// went to another worker) or "newer_token" (seen before anything was read). Of a fence it is
+	// "newer_token" (it has written), "written_since" (an older token has, after this one was drawn),
+	// "forgotten" (its row was deleted since, because nobody had used it for long) or "handed_on".
 	Reason string
 	// By is the token that was ahead; 0 when no newer attempt has begun yet.
 	By int64
+	// Resource is that of the fence; empty for an attempt.
+	Resource string
 }
 
 // Error says in a sentence who was ahead.
 func (e *FencedError) Error() string {
+	if e.Resource != "" {
+		return e.ofFence()
+	}
 	switch e.Reason {
 	case "newer_attempt":
 		return fmt.Sprintf("fenced out: attempt with token %d of the same job published before", e.By)
@@ -60,6 +68,19 @@ func (e *FencedError) Error() string {
 		return fmt.Sprintf("fenced out: token %d was drawn before this attempt began to read", e.By)
 	}
 	return "fenced out: the job was handed on to another worker"
+}
+
+func (e *FencedError) ofFence() string {
+	const again = "draw a new token, read again and write"
+	switch e.Reason {
+	case "newer_token":
+		return fmt.Sprintf("fenced out of %q: the newer token %d has written; %s", e.Resource, e.By, again)
+	case "written_since":
+		return fmt.Sprintf("fenced out of %q: token %d has written since this one was drawn; %s", e.Resource, e.By, again)
+	case "handed_on":
+		return fmt.Sprintf("fenced out of %q: the job was handed on to another worker", e.Resource)
+	}
+	return fmt.Sprintf("fenced out of %q: the token is of a fence that was forgotten since; %s", e.Resource, again)
 }
 
 // Is makes errors.Is(err, ErrFenced) true.
@@ -96,6 +117,10 @@ func passing(err error) bool {
 	return false
 }
 
+// repairSequence brings the token sequence above everything that was drawn from it.
+const repairSequence = `SELECT setval('fenceline.fence_tokens', greatest((SELECT max(issued_token) FROM fenceline.exports), ` +
+	`(SELECT max(greatest(issued_token, last_write)) FROM fenceline.fences)))`
+
 // sequenceBehind recognises a token that was given out before: to this export
 // (the function says so) or to another (the unique index does).
 func sequenceBehind(err error) error {
@@ -103,7 +128,7 @@ func sequenceBehind(err error) error {
 	if !errors.As(err, &pg) || pg.Code != "FL002" && (pg.Code != "23505" || pg.ConstraintName != "attempts_token_key") {
 		return err
 	}
-	return fmt.Errorf("%w: %s; run: SELECT setval('fenceline.fence_tokens', (SELECT max(issued_token) FROM fenceline.exports))", ErrSequenceBehind, pg.Message)
+	return fmt.Errorf("%w: %s; run: %s", ErrSequenceBehind, pg.Message, repairSequence)
 }
 
 // decide sends a deciding statement until PostgreSQL has answered it. The

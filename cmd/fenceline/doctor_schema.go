@@ -39,7 +39,7 @@ const fewTokens = 1_000_000_000
 
 func judgeSequence(s storage.SequenceFacts) finding {
 	const name = "fenceline.fence_tokens"
-	used := max(s.Issued, s.Attempt)
+	used := max(s.Issued, s.Attempt, s.Fence)
 	switch {
 	case s.Position < used:
 		return danger(fmt.Sprintf("%s stands at %d, but token %d was given out: it was set back, by a restore or by replication that leaves sequences out", name, s.Position, used),

@@ -219,6 +219,11 @@ func damages() []damage {
 			p.attempt("a")
 			p.exec("SELECT setval('fenceline.fence_tokens', 1, false)")
 		}},
+		{check: "schema.sequence", grade: gradeDanger, says: "token 2 was given out", hurt: func(p *patient) {
+			p.exec("SELECT fenceline.fence_token('acme', 'account:1')")
+			p.exec("SELECT fenceline.fence_write('acme', 'account:1', 1)")
+			p.exec("SELECT setval('fenceline.fence_tokens', 1)")
+		}},
 		{check: "schema.sequence", grade: gradeDanger, says: "CACHE 32", hurt: sql("ALTER SEQUENCE fenceline.fence_tokens CACHE 32")},
 		{check: "schema.sequence", grade: gradeDanger, says: "CYCLE", hurt: sql("ALTER SEQUENCE fenceline.fence_tokens CYCLE")},
 		{check: "schema.sequence", grade: gradeDanger, says: "INCREMENT -1", hurt: sql("ALTER SEQUENCE fenceline.fence_tokens INCREMENT -1 START 5 RESTART 5")},
@@ -228,6 +233,7 @@ func damages() []damage {
 		{check: "schema.functions", grade: gradeWarning, says: "function tell is not as migrated",
 			hurt: sql("CREATE OR REPLACE FUNCTION fenceline.tell() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")},
 		{check: "schema.triggers", grade: gradeDanger, says: "trigger guard on exports is disabled", hurt: sql("ALTER TABLE fenceline.exports DISABLE TRIGGER guard")},
+		{check: "schema.triggers", grade: gradeDanger, says: "trigger guard on fences is missing", hurt: sql("DROP TRIGGER guard ON fenceline.fences")},
 		{check: "schema.triggers", grade: gradeWarning, says: "trigger tell_new on jobs is missing", hurt: sql("DROP TRIGGER tell_new ON fenceline.jobs")},
 		{check: "schema.indexes", grade: gradeDanger, says: "index attempts_one_published is missing", hurt: sql("DROP INDEX fenceline.attempts_one_published")},
 		{check: "schema.indexes", grade: gradeWarning, says: "index jobs_to_ring is missing", hurt: sql("DROP INDEX fenceline.jobs_to_ring")},
