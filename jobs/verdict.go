@@ -19,7 +19,7 @@ var ErrWorkerStopped = errors.New("the worker was stopped")
 func decided(err error) bool {
 	var fenced *storage.FencedError
 	if errors.As(err, &fenced) {
-		return fenced.Reason != "newer_token" && fenced.Reason != "handed_on"
+		return fenced.Resource == "" && fenced.Reason != "newer_token" && fenced.Reason != "handed_on" // a fence of the handler's own decides nothing about its job
 	}
 	return errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrUnknownOutcome)
 }
