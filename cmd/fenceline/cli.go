@@ -45,8 +45,7 @@ func (c *cli) root() *cobra.Command {
 	})
 	addFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "answer in JSON")
-	root.AddCommand(c.upCmd(), c.serveCmd(), c.workCmd(), c.scheduleCmd(), c.dispatchCmd(), c.jobCmd(), c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(), c.batchCmd(),
-		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(), c.signinCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd())
+	root.AddCommand(c.commands()...)
 	c.completions(root)
 	return root
 }
@@ -65,6 +64,18 @@ func (c *cli) configure(cmd *cobra.Command, _ []string) (err error) {
 		c.log.Warn(warning)
 	}
 	return nil
+}
+
+func (c *cli) commands() []*cobra.Command {
+	return []*cobra.Command{
+		c.upCmd(), c.serveCmd(), c.workCmd(),
+		c.scheduleCmd(),
+		c.dispatchCmd(), c.jobCmd(), c.batchCmd(),
+		c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(),
+		c.fenceCmd(),
+		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(),
+		c.signinCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd(),
+	}
 }
 
 // group is a command that only holds others.

@@ -33,6 +33,7 @@ func (w *World) Begin(j JobID) (AttemptID, Outcome) {
 	e := &w.exports[job.Export]
 	if e.Deleted {
 		job.State, job.Error = JobFailed, "the export was deleted"
+		w.outbox = append(w.outbox, Notice{"job.failed", j, 0})
 		return 0, Outcome{Is: Gone}
 	}
 	w.sequence++

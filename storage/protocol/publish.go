@@ -47,7 +47,11 @@ func (w *World) decide(a AttemptID) Outcome {
 	}
 	t.rule(verdict, out.Reason, out.By)
 	if job.Holder == a { // L6: a stale attempt changes no job
+		before := job.State
 		job.refused(out)
+		if before != JobFailed && job.State == JobFailed {
+			w.outbox = append(w.outbox, Notice{"job.failed", t.Job, a})
+		}
 	}
 	return out
 }
