@@ -49,7 +49,7 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job, token int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID, token), w.store.Unpark(ctx))
+	err := errors.Join(lease.Release(ctx), w.store.WakeWaiting(ctx, job.ExportID, token))
 	if err != nil {
 		w.log.Warn("release the lease", "job", job.ID, "error", err)
 	}

@@ -168,12 +168,15 @@ func (s *Store) WaitForLease(ctx context.Context, job Job, soon, patience time.D
 // It wakes nobody while an attempt with a newer token beats: that one wakes the
 // next. Otherwise attempts that overlap, because the lease keeps nobody out, would
 // each call a further one, whose token fences those at work, without end.
+//
+// Jobs that wait for a cap are woken too, as far as there is room now.
 func (s *Store) WakeWaiting(ctx context.Context, export uuid.UUID, token int64) error {
-	err := s.db.WithContext(ctx).Exec(`UPDATE fenceline.jobs SET due_at = clock_timestamp(), ring_at = clock_timestamp() WHERE id = (
-		SELECT id FROM fenceline.jobs WHERE export_id = ? AND state = 'queued' AND waiting_for = 'lease' AND due_at > clock_timestamp()
+	_, err := s.pool.Exec(ctx, `WITH woken AS (UPDATE fenceline.jobs SET due_at = clock_timestamp(), ring_at = clock_timestamp() WHERE id = (
+		SELECT id FROM fenceline.jobs WHERE export_id = $1 AND state = 'queued' AND waiting_for = 'lease' AND due_at > clock_timestamp()
 		ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
-		AND NOT EXISTS (SELECT FROM fenceline.attempts WHERE export_id = ? AND state IN ('running', 'sealed')
-			AND token > ? AND heartbeat_at > clock_timestamp() - interval '5 seconds')`, export, export, token).Error
+		AND NOT EXISTS (SELECT FROM fenceline.attempts WHERE export_id = $1 AND state IN ('running', 'sealed')
+			AND token > $2 AND heartbeat_at > clock_timestamp() - interval '5 seconds'))
+		SELECT fenceline.unpark()`, export, token)
 	if err != nil {
 		return fmt.Errorf("wake a job that waits for export %s: %w", export, err)
 	}

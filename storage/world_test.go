@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(storagetest.Main(m)) }
 
 // world is a database of its own with what the tests do to it.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context
 	url   string
 	store *storage.Store
@@ -34,14 +34,14 @@ func migrate(ctx context.Context, url string) error {
 	return err
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	ctx := t.Context()
 	url := storagetest.Database(t, migrate)
 	return &world{t: t, ctx: ctx, url: url, store: openStore(t, url)}
 }
 
-func openStore(t *testing.T, url string) *storage.Store {
+func openStore(t testing.TB, url string) *storage.Store {
 	t.Helper()
 	store, err := storage.Open(t.Context(), url, storage.Options{})
 	if err != nil {
