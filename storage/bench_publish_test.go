@@ -87,11 +87,11 @@ func (w *world) pgbench(program string) float64 {
 	}
 	rate, err := strconv.ParseFloat(string(m[1]), 64)
 	w.must(err)
-	w.published(benchClients * benchEach)
+	w.decided(benchClients * benchEach)
 	return rate
 }
 
-func (w *world) published(n int) {
+func (w *world) decided(n int) {
 	w.t.Helper()
 	var got int
 	w.must(w.pool.QueryRow(w.ctx, "SELECT count(*) FROM fenceline.attempts WHERE verdict IN ('published', 'superseded', 'fenced')").Scan(&got))
@@ -127,7 +127,7 @@ func (w *world) publishAll(store *storage.Store) float64 {
 	}
 	clients.Wait()
 	took := time.Since(began)
-	w.published(2 * benchClients * benchEach)
+	w.decided(2 * benchClients * benchEach)
 	return benchClients * benchEach / took.Seconds()
 }
 
