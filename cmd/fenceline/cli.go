@@ -56,7 +56,8 @@ func (c *cli) configure(cmd *cobra.Command, _ []string) (err error) {
 	if cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 		return nil
 	}
-	if c.conf, err = loadConfig(cmd.Flags(), c.getenv); err != nil {
+	// Not cmd.Flags(): a command may have a flag of its own of the same name, such as --files of `dispatch invoice`.
+	if c.conf, err = loadConfig(cmd.Root().PersistentFlags(), c.getenv); err != nil {
 		return err
 	}
 	c.log = newLog(c.err, c.conf)

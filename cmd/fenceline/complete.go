@@ -63,7 +63,7 @@ func (c *cli) complete(list names, put bool) cobra.CompletionFunc {
 func (c *cli) list(cmd *cobra.Command, list names, typed string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
 	defer cancel()
-	conf, err := loadConfig(cmd.Flags(), c.getenv)
+	conf, err := loadConfig(cmd.Root().PersistentFlags(), c.getenv)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

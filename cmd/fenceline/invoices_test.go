@@ -183,3 +183,15 @@ func TestWarningsAreSaid(t *testing.T) {
 		}
 	}
 }
+
+// The files of an invoice are not the folder of the files, though both are called --files.
+func TestFilesOfAnInvoiceAreNotTheFilesFolder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	document := filepath.Join(s.dir, "invoice.json")
+	s.must(os.WriteFile(document, []byte(s.ok("dispatch", "example-invoice")), 0o600))
+	s.ok("dispatch", "invoice", document, "--files", "pdf,ubl")
+	if _, err := os.Stat(s.env["FILES_DIR"]); err != nil {
+		t.Error("the folder that FILES_DIR names was not used:", err)
+	}
+}
