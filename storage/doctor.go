@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Doctor asks a database how it is set up, whether the schema is as it was
@@ -24,7 +23,8 @@ import (
 // works behind a pooler and is safe for concurrent use. Every method gives up
 // when its context ends.
 type Doctor struct {
-	conf *pgx.ConnConfig
+	conf   *pgx.ConnConfig
+	direct *Doctor // who listens; nil for itself
 }
 
 // patience is how long the server works on one question when nobody waits for
@@ -49,13 +49,6 @@ func (d *Doctor) Address() string {
 		return d.conf.Host + ", database " + d.conf.Database
 	}
 	return net.JoinHostPort(d.conf.Host, strconv.Itoa(int(d.conf.Port))) + ", database " + d.conf.Database
-}
-
-// PreparesStatements tells whether connections of this URL keep prepared
-// statements, which poolers in transaction mode lose.
-func (d *Doctor) PreparesStatements() bool {
-	m := d.conf.DefaultQueryExecMode
-	return m == pgx.QueryExecModeCacheStatement
 }
 
 // connect makes a session that needs nothing from a pooler but to pass on
@@ -192,65 +185,29 @@ func (d *Doctor) Clock(ctx context.Context, now func() time.Time) (ahead, within
 // is, else how it was seen that a pooler deals the sessions out anew for every
 // transaction.
 func (d *Doctor) Sessions(ctx context.Context) (shared string, err error) {
-	ours, err := d.connect(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer hangUp(ours)
-	other, err := d.connect(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer hangUp(other)
-	first, err := backend(ctx, ours)
-	for range 3 { // a pool with traffic may hand out another session the first time
-		if err != nil {
-			return "", fmt.Errorf("look for a pooler: %w", err)
-		}
-		if shared, err = compareSessions(ctx, first, ours, other); shared != "" {
-			return shared, nil
-		}
-	}
-	return "", err
+	return sharedSessions(ctx, d.connect)
 }
 
-// compareSessions holds a transaction open on one connection and looks on which
-// session the statements of both run.
-func compareSessions(ctx context.Context, first uint32, ours, other *pgx.Conn) (string, error) {
-	tx, err := other.Begin(ctx)
+// ListenAt lets [Doctor.Hears] listen at another URL of the same database, past a pooler.
+func (d *Doctor) ListenAt(url string) error {
+	conf, err := pgx.ParseConfig(url)
 	if err != nil {
-		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "08P01" { // as a pooler in statement mode says
-			return fmt.Sprintf("no transaction can be begun (%s)", pg.Message), nil
-		}
-		return "", err
+		return fmt.Errorf("DATABASE_DIRECT_URL: %w", err)
 	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	theirs, err := backend(ctx, tx)
-	if err != nil {
-		return "", err
-	}
-	if theirs == first {
-		return fmt.Sprintf("two connections had the same session (backend %d)", first), nil
-	}
-	now, err := backend(ctx, ours)
-	if err == nil && now != first {
-		return fmt.Sprintf("two statements of one connection ran in two sessions (backends %d and %d)", first, now), nil
-	}
-	return "", err
-}
-
-func backend(ctx context.Context, q interface {
-	QueryRow(context.Context, string, ...any) pgx.Row
-}) (pid uint32, err error) {
-	return pid, q.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
+	d.direct = &Doctor{conf: conf}
+	return nil
 }
 
 // Hears tells whether a message that one session sends arrives in another that
-// listens, within a time. It must not be asked where sessions are shared: the
-// pooler's session would go on listening.
+// listens, within a time. It must not be asked where sessions are shared, unless
+// [Doctor.ListenAt] was called: the pooler's session would go on listening.
 func (d *Doctor) Hears(ctx context.Context, within time.Duration) (bool, error) {
 	const channel = "fenceline_doctor"
-	listener, err := d.connect(ctx)
+	ear := d
+	if d.direct != nil {
+		ear = d.direct
+	}
+	listener, err := ear.connect(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -100,6 +100,7 @@ const readSize = 128 << 10
 
 func beginSnapshot(ctx context.Context, conf *pgx.ConnConfig, o ReadOptions, exported string) (*Snapshot, error) {
 	conf = conf.Copy()
+	conf.DefaultQueryExecMode = statementMode
 	conf.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
 	}

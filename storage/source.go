@@ -130,7 +130,9 @@ func (src *Source) Writable(ctx context.Context) (table string, err error) {
 }
 
 func (src *Source) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, src.conf.Copy())
+	conf := src.conf.Copy()
+	conf.DefaultQueryExecMode = statementMode
+	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the source database: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -29,12 +28,17 @@ type Store struct {
 	pool *pgxpool.Pool
 	db   *gorm.DB
 	conf *pgx.ConnConfig
+	// direct leads to the server itself, for what needs a session; nil without one.
+	direct *pgx.ConnConfig
+	pooled string
 }
 
 // Options tune a [Store]. The zero value is fine.
 type Options struct {
 	// MaxConns bounds the pool; 0 is 16. Snapshots and listeners have connections of their own.
 	MaxConns int32
+	// DirectURL leads past a pooler to the same database, for [Store.Listen]; empty where none is needed.
+	DirectURL string
 }
 
 // Open connects to PostgreSQL by a URL or key=value string. It does not
@@ -54,13 +58,24 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if conf.ConnConfig.ConnectTimeout == 0 {
 		conf.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	s := &Store{conf: conf.ConnConfig}
+	if o.DirectURL != "" {
+		if s.direct, err = pgx.ParseConfig(o.DirectURL); err != nil {
+			return nil, fmt.Errorf("DATABASE_DIRECT_URL: %w", err)
+		}
+		s.direct.RuntimeParams["application_name"] = conf.ConnConfig.RuntimeParams["application_name"]
+		s.direct.ConnectTimeout = conf.ConnConfig.ConnectTimeout
+	}
+	between := false
+	if between, s.pooled, err = lookForPooler(ctx, conf.ConnConfig); err != nil {
+		return nil, fmt.Errorf("connect to PostgreSQL: %w", unreachable(err))
+	}
+	if between && conf.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		conf.ConnConfig.DefaultQueryExecMode = statementMode
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, conf)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("connect to PostgreSQL: %w", unreachable(err))
 	}
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		Logger: logger.Discard, SkipDefaultTransaction: true, DisableAutomaticPing: true,
@@ -69,8 +84,14 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
-	return &Store{pool: pool, db: db, conf: conf.ConnConfig}, nil
+	s.pool, s.db = pool, db
+	return s, nil
 }
+
+// Pooled answers how it was seen that a pooler is in between that keeps no
+// sessions; "" when there is none. Then [Store.Listen] hears nothing unless
+// [Options.DirectURL] is set, and everything else works.
+func (s *Store) Pooled() string { return s.pooled }
 
 // Close returns the connections. It waits for statements in flight.
 func (s *Store) Close() { s.pool.Close() }
@@ -104,8 +125,8 @@ func (s *Store) Installation(ctx context.Context) (uuid.UUID, error) {
 }
 
 // Migrate brings the database to the newest schema and answers how many
-// migrations it ran. It may be called by many processes at once: a lock of the
-// session lets one work and the others wait.
+// migrations it ran. It may be called by many processes at once, through a pooler
+// too: a lock lets one work and the others wait.
 func Migrate(ctx context.Context, url string) (int, error) {
 	var ran int
 	err := withProvider(ctx, url, func(p *goose.Provider) error {
@@ -138,28 +159,27 @@ func Pending(ctx context.Context, url string) (int, error) {
 }
 
 func withProvider(ctx context.Context, url string, fn func(*goose.Provider) error) error {
-	db, err := sql.Open("pgx", url)
+	conf, err := pgx.ParseConfig(url)
 	if err != nil {
 		return err
 	}
+	conf.DefaultQueryExecMode = statementMode
+	db := stdlib.OpenDB(*conf)
 	defer db.Close()
-	if err := createSchema(ctx, db); err != nil {
-		return fmt.Errorf("create schema %s: %w", migrations.Schema, err)
-	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLock), lock.WithLockTimeout(1, 300))
-	if err != nil {
-		return err
-	}
 	files, err := fs.Sub(migrations.Files, ".")
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(locker), goose.WithTableName(migrations.Schema+".schema_migrations"))
-	if err != nil {
-		return err
-	}
-	return fn(p)
+	return withLock(ctx, db, migrationLock, func() error {
+		if err := createSchema(ctx, db); err != nil {
+			return fmt.Errorf("create schema %s: %w", migrations.Schema, err)
+		}
+		p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName(migrations.Schema+".schema_migrations"))
+		if err != nil {
+			return err
+		}
+		return fn(p)
+	})
 }
 
 // migrationLock and sweepLock are advisory lock keys: "FENC" and a number, so
@@ -170,25 +190,14 @@ const (
 )
 
 // createSchema is apart from the migrations because their own table lives in
-// it. CREATE SCHEMA IF NOT EXISTS can fail when two processes do it at once,
-// hence the lock.
+// it. It looks first: to create it again needs a right that later runs may lack.
 func createSchema(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLock); err != nil {
-		return err
-	}
 	var there bool
-	if err := tx.QueryRowContext(ctx, "SELECT to_regnamespace($1) IS NOT NULL", migrations.Schema).Scan(&there); err != nil || there {
+	if err := db.QueryRowContext(ctx, "SELECT to_regnamespace($1::text) IS NOT NULL", migrations.Schema).Scan(&there); err != nil || there {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "CREATE SCHEMA "+migrations.Schema); err != nil {
-		return err
-	}
-	return tx.Commit()
+	_, err := db.ExecContext(ctx, "CREATE SCHEMA "+migrations.Schema)
+	return err
 }
 
 // Exec runs statements in one transaction, such as the demo's.

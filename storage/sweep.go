@@ -323,32 +323,6 @@ func (sw *Sweep) checkExport(ctx context.Context, export uuid.UUID, res *SweepRe
 	return nil
 }
 
-// tryLock takes an advisory lock that ends with its connection, so that a
-// killed run blocks nobody. [ErrBusy] when another session holds it.
-func (s *Store) tryLock(ctx context.Context, key int64) (unlock func(), err error) {
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
-	}
-	var got bool
-	err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&got)
-	if err == nil && !got {
-		err = ErrBusy
-	}
-	if err != nil {
-		conn.Release()
-		return nil, err
-	}
-	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", key); err != nil {
-			_ = conn.Conn().Close(ctx) // the lock goes with the session
-		}
-		conn.Release()
-	}, nil
-}
-
 // SweepRun is the record of a clean-up.
 type SweepRun struct {
 	ID         int64      `json:"id"`

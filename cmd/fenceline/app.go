@@ -48,7 +48,7 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		}
 	}()
 	conns := int32(2*conf.Concurrency + 12) // each attempt beats and decides; web and relay need some too
-	if a.store, err = storage.Open(ctx, conf.DatabaseURL, storage.Options{MaxConns: conns}); err != nil {
+	if a.store, err = storage.Open(ctx, conf.DatabaseURL, storage.Options{MaxConns: conns, DirectURL: conf.DirectURL}); err != nil {
 		return nil, err
 	}
 	a.closers = append(a.closers, a.store.Close)
@@ -127,6 +127,14 @@ func newInvoiceRenderers(conf Config) (jobs.InvoiceRenderers, error) {
 // newCatalog has the demo's reports and, winning over them, the user's.
 func newCatalog(conf Config) *report.Catalog {
 	return report.NewCatalog(demo.Reports(), os.DirFS(conf.Reports))
+}
+
+// warnPooled says what a process that goes on will miss.
+func (a *app) warnPooled() {
+	if shared := a.store.Pooled(); shared != "" && a.conf.DirectURL == "" {
+		a.log.Warn("a pooler that keeps no sessions is before PostgreSQL: no messages arrive, so jobs begin and pages change up to a second late; "+
+			"DATABASE_DIRECT_URL can lead past it", "seen", shared)
+	}
 }
 
 func (a *app) close() {

@@ -130,7 +130,7 @@ func (c *cli) store(ctx context.Context) (*storage.Store, error) {
 		return nil, err
 	}
 	c.conf = conf
-	return storage.Open(ctx, conf.DatabaseURL, storage.Options{MaxConns: 4})
+	return storage.Open(ctx, conf.DatabaseURL, storage.Options{MaxConns: 4, DirectURL: conf.DirectURL})
 }
 
 // everything is the scope of whoever can reach the database itself.

@@ -52,6 +52,7 @@ var settings = [...]setting{
 	{name: "data", env: "FENCELINE_DATA", def: "./.fenceline", help: "folder of the private servers, and where other commands find them"},
 	{name: "addr", env: "FENCELINE_ADDR", def: "127.0.0.1:8080", help: "address of the dashboard and the API"},
 	{env: "DATABASE_URL", help: "PostgreSQL to use; empty: a private one in the data folder", secret: true, example: "postgres://user:secret@host/db"},
+	{env: "DATABASE_DIRECT_URL", help: "where DATABASE_URL leads to a pooler in transaction mode: PostgreSQL itself, for LISTEN and migrations; empty: messages are replaced by looking once a second", secret: true, example: "postgres://user:secret@host/db"},
 	{env: "SOURCE_DATABASE_URL", help: "PostgreSQL that reports are read from, best with a role that may only read; empty: the same database", secret: true, example: "postgres://reader:secret@host/shop"},
 	{env: "REDIS_URL", help: "Redis to use; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
@@ -79,13 +80,13 @@ var settings = [...]setting{
 
 // Config is the configuration of one run: flag before environment before file before default.
 type Config struct {
-	Data, Addr, DatabaseURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
-	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile      string
-	InvoiceFonts                                                                       []string
-	Concurrency                                                                        int
-	Queues                                                                             map[string]int
-	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded             time.Duration
-	LogLevel                                                                           slog.Level
+	Data, Addr, DatabaseURL, DirectURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
+	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile                 string
+	InvoiceFonts                                                                                  []string
+	Concurrency                                                                                   int
+	Queues                                                                                        map[string]int
+	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded                        time.Duration
+	LogLevel                                                                                      slog.Level
 
 	file     *configFile // nil when there is none
 	warnings []string    // about the file; the program that starts writes them to its log
@@ -112,7 +113,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	c := Config{
 		file: r.file, settings: r.all(), Keys: r.text("FENCELINE_KEYS"), KeysFile: r.text("FENCELINE_KEYS_FILE"),
 		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
-		DatabaseURL: r.text("DATABASE_URL"), RedisURL: r.text("REDIS_URL"),
+		DatabaseURL: r.text("DATABASE_URL"), DirectURL: r.text("DATABASE_DIRECT_URL"), RedisURL: r.text("REDIS_URL"),
 		SourceURL: r.text("SOURCE_DATABASE_URL"), InvoiceStyle: r.text("INVOICE_STYLE"), InvoiceFonts: r.list("INVOICE_FONTS"),
 		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
 		PublicURL: r.text("PUBLIC_URL"), Namespace: r.text("FENCELINE_NAMESPACE"),

@@ -105,6 +105,11 @@ func newDoctor(ctx context.Context, conf Config, l limits) (*doctor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if conf.DirectURL != "" {
+		if err := postgres.ListenAt(conf.DirectURL); err != nil {
+			return nil, err
+		}
+	}
 	d := &doctor{conf: conf, limits: l, now: time.Now, postgres: postgres}
 	opening, cancel := context.WithTimeout(ctx, l.check)
 	defer cancel()
@@ -205,7 +210,7 @@ func (c check) cannot(why, do string) finding {
 // withoutSecrets is an error's text without the addresses, which hold passwords.
 func (d *doctor) withoutSecrets(err error) string {
 	text := oneLine(err.Error())
-	for _, secret := range []struct{ text, name string }{{d.conf.RedisURL, "REDIS_URL"}, {d.conf.DatabaseURL, "DATABASE_URL"}, {d.conf.SourceURL, "SOURCE_DATABASE_URL"}} {
+	for _, secret := range []struct{ text, name string }{{d.conf.RedisURL, "REDIS_URL"}, {d.conf.DatabaseURL, "DATABASE_URL"}, {d.conf.DirectURL, "DATABASE_DIRECT_URL"}, {d.conf.SourceURL, "SOURCE_DATABASE_URL"}} {
 		if secret.text != "" {
 			text = strings.ReplaceAll(strings.ReplaceAll(text, fmt.Sprintf("%q", secret.text), secret.name), secret.text, secret.name)
 		}

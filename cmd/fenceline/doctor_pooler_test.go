@@ -98,7 +98,7 @@ func TestDoctorBehindAPooler(t *testing.T) {
 					}
 				}
 			}
-			if do := found["postgres.pooler"].Do; mode == "transaction" && !strings.Contains(do, "default_query_exec_mode=exec") {
+			if do := found["postgres.pooler"].Do; mode == "transaction" && !strings.Contains(do, "DATABASE_DIRECT_URL") {
 				t.Errorf("do %q", do)
 			}
 			if text := found["postgres.connections"].Found; mode == "transaction" && !strings.Contains(text, "a pooler limits them") {

@@ -100,13 +100,15 @@ func askPooler(_ context.Context, d *doctor) (finding, error) {
 	if shared == "" {
 		return fine("none in between, or one that keeps sessions"), nil
 	}
-	do := "pool in session mode, or let DATABASE_URL name PostgreSQL itself; migrate that way in any case"
-	if d.postgres.PreparesStatements() {
-		do += "; until then add default_query_exec_mode=exec to DATABASE_URL: prepared statements get lost as well"
+	if strings.HasPrefix(shared, "no transaction") {
+		return warning("a pooler that allows no transactions: "+shared, "speed: nothing can be done through it; jobs wait", "pool in transaction or session mode"), nil
+	}
+	if d.conf.DirectURL != "" {
+		return fine("a pooler that does not keep sessions (%s); messages pass by it, over DATABASE_DIRECT_URL", shared), nil
 	}
 	return warning("a pooler that does not keep sessions: "+shared,
-		"speed: no message arrives, so bells and progress come from looking once a second; and the locks of the clean-up and of "+
-			"migrations belong to a session that others get: a lock may stay behind and keep the next run out, or keep nobody out", do), nil
+		"speed: no message arrives, so jobs begin and pages change when they are looked at, once a second",
+		"let DATABASE_DIRECT_URL lead to PostgreSQL itself, or pool in session mode"), nil
 }
 
 func askMessages(ctx context.Context, d *doctor) (finding, error) {
@@ -115,7 +117,7 @@ func askMessages(ctx context.Context, d *doctor) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	if shared != "" {
+	if shared != "" && d.conf.DirectURL == "" {
 		return warning("not tried: behind such a pooler none arrives", "speed: jobs begin up to a second late", do), nil
 	}
 	arrived, err := d.postgres.Hears(ctx, d.limits.check/2)

@@ -179,7 +179,7 @@ func (d *doctor) judgeSweep(s storage.SweepFacts) finding {
 	switch {
 	case s.LockHeldBy != 0 && idle:
 		return danger(fmt.Sprintf("session %d holds the clean-up's lock, but none is running", s.LockHeldBy),
-			"L7: every other run finds it taken; a pooler in transaction mode leaves locks behind like this", fmt.Sprintf("SELECT pg_terminate_backend(%d)", s.LockHeldBy))
+			"L7: every other run finds it taken; a version before this one left locks behind like this in a pooler", fmt.Sprintf("SELECT pg_terminate_backend(%d)", s.LockHeldBy))
 	case !s.Ever:
 		return fine("none has run yet")
 	case s.Error != "":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,7 @@ func (c *cli) daemon(ctx context.Context, withRedis bool, fn func(context.Contex
 		began := false
 		err := c.part(ctx, withRedis, func(ctx context.Context, a *app) error {
 			began = true
+			a.warnPooled()
 			return fn(ctx, a)
 		})
 		if began || !errors.Is(err, storage.ErrUnreachable) {
@@ -143,7 +145,7 @@ func (c *cli) migrateCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		n, err := storage.Migrate(cmd.Context(), conf.DatabaseURL)
+		n, err := storage.Migrate(cmd.Context(), cmp.Or(conf.DirectURL, conf.DatabaseURL))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func (c *cli) up(ctx context.Context, withDemo bool) error {
 		return err
 	}
 	defer servers.stop()
-	if _, err := storage.Migrate(ctx, conf.DatabaseURL); err != nil {
+	if _, err := storage.Migrate(ctx, cmp.Or(conf.DirectURL, conf.DatabaseURL)); err != nil {
 		return err
 	}
 	a, err := openApp(ctx, conf, c.log, c.extras, true)
@@ -107,6 +108,7 @@ func (c *cli) up(ctx context.Context, withDemo bool) error {
 		return err
 	}
 	defer a.close()
+	a.warnPooled()
 	if withDemo {
 		if err := a.fillDemo(ctx, c.err); err != nil {
 			return err
