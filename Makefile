@@ -134,6 +134,7 @@ tools:
 	/usr/bin/python3 -c 'import openpyxl' 2>/dev/null || python3 -c 'import openpyxl' 2>/dev/null || packages="$$packages python3-openpyxl"; \
 	have xmllint || packages="$$packages libxml2-utils"; \
 	have node && have npm || packages="$$packages nodejs npm"; \
+	have ip || [ -x /usr/sbin/ip ] || [ -x /sbin/ip ] || [ "$$(uname)" != Linux ] || packages="$$packages iproute2"; \
 	have pgbouncer || [ -x /usr/sbin/pgbouncer ] || packages="$$packages pgbouncer"; \
 	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
 	if [ -z "$$packages" ]; then :; elif $(CAN_APT); then $(APT_INSTALL); else \

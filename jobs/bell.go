@@ -5,74 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fenceline/fenceline/storage"
 )
 
 // taskType is the only type of asynq task there is: "look at this job".
 const taskType = "fenceline:run"
-
-// Redis names what Fenceline keeps in Redis, all of it disposable: asynq's
-// queues, the leases, and a mark that tells when Redis was emptied.
-type Redis struct {
-	Client redis.UniversalClient
-	// Namespace begins every name of ours, so that installations can share a server.
-	Namespace string
-}
-
-// OpenRedis connects to a Redis by its URL (redis:// or rediss://). Its timeouts
-// are short: the client's defaults outlast a lease. The caller closes the client.
-func OpenRedis(ctx context.Context, address, namespace string) (Redis, error) {
-	opt, err := redis.ParseURL(address)
-	var wrong *url.Error
-	if errors.As(err, &wrong) { // its text holds the URL, and with it the password
-		err = wrong.Err
-	}
-	if err != nil {
-		return Redis{}, fmt.Errorf("REDIS_URL: %w", err)
-	}
-	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 2*time.Second, 2*time.Second, 2*time.Second
-	opt.MaxRetries = 1
-	client := redis.NewClient(opt)
-	if err := client.Ping(ctx).Err(); err != nil {
-		_ = client.Close()
-		return Redis{}, fmt.Errorf("connect to Redis: %w: %w", storage.ErrUnreachable, err)
-	}
-	return Redis{Client: client, Namespace: namespace}, nil
-}
-
-// QuietRedis keeps the Redis client from writing lines of its own to standard
-// error; what goes wrong comes back to callers, who log it. It is for the start
-// of a program: the client keeps its logger in a variable of its own.
-func QuietRedis() { redis.SetLogger(noLog{}) }
-
-type noLog struct{}
-
-// Printf drops a line.
-func (noLog) Printf(context.Context, string, ...any) {}
-
-// Leaser keeps leases in this Redis.
-func (r Redis) Leaser(ttl time.Duration) *RedisLeaser {
-	return NewRedisLeaser(r.Client, r.Namespace+":lease:", ttl)
-}
-
-func (r Redis) queue(name string) string { return r.Namespace + ":" + name }
-
-// emptied reports whether Redis was emptied (or is new) since the last call of
-// any relay, by a mark that does not expire.
-func (r Redis) emptied(ctx context.Context) (bool, error) {
-	fresh, err := r.Client.SetNX(ctx, r.Namespace+":mark", uuid.NewString(), 0).Result()
-	if err != nil {
-		return false, fmt.Errorf("look for the mark in Redis: %w", err)
-	}
-	return fresh, nil
-}
 
 // call is what the bell says.
 type call struct {

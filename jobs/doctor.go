@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 )
 
 // RedisFacts are what a Redis says about itself. What it does not say is left
@@ -27,10 +28,9 @@ type RedisFacts struct {
 	AppendOnly, Save bool  // what it keeps on disk; Save is false when that cannot be read
 }
 
-// Facts asks Redis about itself. It changes nothing; ctx and the client's own
-// timeouts bound it.
-func (r Redis) Facts(ctx context.Context) (RedisFacts, error) {
-	info, err := r.Client.Info(ctx).Result()
+// factsOf asks a server about itself.
+func factsOf(ctx context.Context, client redis.UniversalClient) (RedisFacts, error) {
+	info, err := client.Info(ctx).Result()
 	if err != nil {
 		return RedisFacts{}, fmt.Errorf("ask Redis about itself: %w", err)
 	}
@@ -43,9 +43,9 @@ func (r Redis) Facts(ctx context.Context) (RedisFacts, error) {
 	case values["valkey_version"] != "":
 		f.Server, f.Version = "valkey", values["valkey_version"]
 	case f.Version == "":
-		err = r.askHello(ctx, &f)
+		err = askHello(ctx, client, &f)
 	}
-	if save, err := r.Client.ConfigGet(ctx, "save").Result(); err == nil { // hosted servers refuse CONFIG
+	if save, err := client.ConfigGet(ctx, "save").Result(); err == nil { // hosted servers refuse CONFIG
 		f.Save = save["save"] != ""
 	}
 	return f, err
@@ -63,8 +63,8 @@ func infoValues(info string) map[string]string {
 }
 
 // askHello is for servers whose INFO is short.
-func (r Redis) askHello(ctx context.Context, f *RedisFacts) error {
-	answer, err := r.Client.Do(ctx, "HELLO", "3").Result()
+func askHello(ctx context.Context, client redis.UniversalClient, f *RedisFacts) error {
+	answer, err := client.Do(ctx, "HELLO", "3").Result()
 	if err != nil {
 		return fmt.Errorf("ask Redis for its version: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
@@ -99,7 +100,11 @@ func (r Redis) leaseKey(resource string) string { return r.Namespace + ":lease:"
 // The workers of the queue notice nothing; relays ring again for what is due.
 func (r Redis) ForgetQueue(ctx context.Context, queue string) (int64, error) {
 	var removed int64
-	keys := r.Client.Scan(ctx, 0, "asynq:{"+globEscaper.Replace(r.queue(queue))+"}:*", 1000).Iterator()
+	node, err := r.nodeOf(ctx, queue)
+	if err != nil {
+		return 0, fmt.Errorf("look for queue %s in Redis: %w", queue, err)
+	}
+	keys := node.Scan(ctx, 0, "asynq:{"+globEscaper.Replace(r.queue(queue))+"}:*", 1000).Iterator()
 	for keys.Next(ctx) {
 		n, err := r.Client.Del(ctx, keys.Val()).Result()
 		if err != nil {
@@ -114,6 +119,15 @@ func (r Redis) ForgetQueue(ctx context.Context, queue string) (int64, error) {
 		return removed, fmt.Errorf("remove queue %s from Redis: %w", queue, err)
 	}
 	return removed, nil
+}
+
+// nodeOf is the server that holds the keys of a queue: in a cluster they are all
+// on one node, and to look for keys one must ask it.
+func (r Redis) nodeOf(ctx context.Context, queue string) (redis.UniversalClient, error) {
+	if c, ok := r.Client.(*redis.ClusterClient); ok {
+		return c.MasterForKey(ctx, "asynq:{"+r.queue(queue)+"}:pending")
+	}
+	return r.Client, nil
 }
 
 // ForgetServers removes the entries of asynq servers that were killed, by the

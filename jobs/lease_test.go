@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,15 +13,55 @@ import (
 	"github.com/fenceline/fenceline/jobs/redistest"
 )
 
-func leaser(t *testing.T, r *redistest.Redis, ttl time.Duration) (*jobs.RedisLeaser, *redis.Client) {
-	t.Helper()
-	opt, err := redis.ParseURL(r.URL())
-	if err != nil {
-		t.Fatal(err)
+// leaseServer is a Redis of any kind that can be hurt.
+type leaseServer interface {
+	URL() string
+	Kill()
+	Pause(testing.TB)
+	Resume(testing.TB)
+}
+
+// leaseServers are the kinds of Redis that keep the contract of leases.
+func leaseServers() map[string]func(*testing.T) leaseServer {
+	calm := 20 * time.Second // nobody is called dead here
+	return map[string]func(*testing.T) leaseServer{
+		"single":   func(t *testing.T) leaseServer { return redistest.Server(t) },
+		"TLS":      func(t *testing.T) leaseServer { return redistest.Server(t, redistest.TLS()) },
+		"sentinel": func(t *testing.T) leaseServer { return redistest.Sentinel(t, calm) },
+		"cluster":  func(t *testing.T) leaseServer { return redistest.Cluster(t, calm) },
+		"sentinel and TLS": func(t *testing.T) leaseServer {
+			return redistest.Sentinel(t, calm, redistest.TLS(), redistest.Password("p/w d"))
+		},
+		"cluster and TLS": func(t *testing.T) leaseServer {
+			return redistest.Cluster(t, calm, redistest.TLS(), redistest.Password("p/w d"))
+		},
 	}
-	opt.ReadTimeout, opt.MaxRetries = 300*time.Millisecond, -1
-	client := redis.NewClient(opt)
-	t.Cleanup(func() { _ = client.Close() })
+}
+
+// The contract of leases holds on every kind of Redis, with the clients that
+// workers have.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	for kind, start := range leaseServers() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := start(t)
+			for name, play := range map[string]func(*testing.T, leaseServer){
+				"exclusive while healthy": leaseIsExclusiveWhileHealthy, "a renewal never takes it anew": renewalNeverTakesTheLeaseAnew,
+				"a release by a stranger does nothing": releaseByAStrangerDoesNothing, "a crashed holder is followed": aCrashedHolderIsFollowedWithinItsTime,
+			} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					play(t, r)
+				})
+			}
+		})
+	}
+}
+
+func leaser(t *testing.T, r leaseServer, ttl time.Duration) (*jobs.RedisLeaser, redis.UniversalClient) {
+	t.Helper()
+	client := openRedis(t, r.URL()).Client
 	return jobs.NewRedisLeaser(client, t.Name()+":", ttl), client
 }
 
@@ -47,10 +88,10 @@ func lost(t *testing.T, lease *jobs.Lease, within time.Duration) {
 	}
 }
 
-func TestLeaseIsExclusiveWhileHealthy(t *testing.T) {
-	t.Parallel()
-	a, _ := leaser(t, redistest.Shared(t), 600*time.Millisecond)
-	b, _ := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+func leaseIsExclusiveWhileHealthy(t *testing.T, r leaseServer) {
+	t.Helper()
+	a, _ := leaser(t, r, 600*time.Millisecond)
+	b, _ := leaser(t, r, 600*time.Millisecond)
 	lease := acquire(t, a, "x")
 	acquire(t, a, "y") // another resource is free
 	// It is held far beyond its time to live, because it is renewed.
@@ -77,9 +118,9 @@ func TestLeaseIsExclusiveWhileHealthy(t *testing.T) {
 	acquire(t, b, "x")
 }
 
-func TestRenewalNeverTakesTheLeaseAnew(t *testing.T) {
-	t.Parallel()
-	l, client := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+func renewalNeverTakesTheLeaseAnew(t *testing.T, r leaseServer) {
+	t.Helper()
+	l, client := leaser(t, r, 600*time.Millisecond)
 	lease := acquire(t, l, "x")
 	if n, err := client.Del(t.Context(), t.Name()+":x").Result(); err != nil || n != 1 {
 		t.Fatal("the key is not where it was expected", n, err)
@@ -93,9 +134,9 @@ func TestRenewalNeverTakesTheLeaseAnew(t *testing.T) {
 	}
 }
 
-func TestReleaseByAStrangerDoesNothing(t *testing.T) {
-	t.Parallel()
-	l, client := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+func releaseByAStrangerDoesNothing(t *testing.T, r leaseServer) {
+	t.Helper()
+	l, client := leaser(t, r, 600*time.Millisecond)
 	old := acquire(t, l, "x")
 	if err := client.Del(t.Context(), t.Name()+":x").Err(); err != nil { // as if it had expired while its holder was frozen
 		t.Fatal(err)
@@ -114,27 +155,32 @@ func TestReleaseByAStrangerDoesNothing(t *testing.T) {
 
 func TestLeaseIsLostWhenRedisIs(t *testing.T) {
 	t.Parallel()
-	for name, hurt := range map[string]func(*testing.T, *redistest.Redis){
-		"frozen": func(t *testing.T, r *redistest.Redis) { r.Pause(t); t.Cleanup(func() { r.Resume(t) }) },
-		"killed": func(_ *testing.T, r *redistest.Redis) { r.Kill() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := redistest.Server(t)
-			l, _ := leaser(t, r, 900*time.Millisecond)
-			lease := acquire(t, l, "x")
-			hurt(t, r)
-			lost(t, lease, 5*time.Second)
-			if _, err := l.Acquire(t.Context(), "x"); err == nil || errors.Is(err, jobs.ErrLeaseBusy) {
-				t.Errorf("acquire without a server: %v; want an error that is not busy", err)
-			}
-		})
+	for kind, start := range leaseServers() {
+		if strings.Contains(kind, "TLS") { // a server that is silent says no more with it
+			continue
+		}
+		for name, hurt := range map[string]func(*testing.T, leaseServer){
+			"frozen": func(t *testing.T, r leaseServer) { r.Pause(t); t.Cleanup(func() { r.Resume(t) }) },
+			"killed": func(_ *testing.T, r leaseServer) { r.Kill() },
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				t.Parallel()
+				r := start(t)
+				l, _ := leaser(t, r, 900*time.Millisecond)
+				lease := acquire(t, l, "x")
+				hurt(t, r)
+				lost(t, lease, 5*time.Second)
+				if _, err := l.Acquire(t.Context(), "x"); err == nil || errors.Is(err, jobs.ErrLeaseBusy) {
+					t.Errorf("acquire without a server: %v; want an error that is not busy", err)
+				}
+			})
+		}
 	}
 }
 
-func TestACrashedHolderIsFollowedWithinItsTime(t *testing.T) {
-	t.Parallel()
-	l, client := leaser(t, redistest.Shared(t), 600*time.Millisecond)
+func aCrashedHolderIsFollowedWithinItsTime(t *testing.T, r leaseServer) {
+	t.Helper()
+	l, client := leaser(t, r, 600*time.Millisecond)
 	if err := client.Set(t.Context(), t.Name()+":x", "somebody who is dead", 600*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fenceline/fenceline/jobs"
-	"github.com/fenceline/fenceline/jobs/redistest"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 	"github.com/fenceline/fenceline/storage/storagetest"
@@ -54,7 +53,10 @@ type world struct {
 	plain    map[string]func(context.Context, *jobs.Work, plainPayload) (any, error)
 }
 
-func newWorld(t testing.TB, server *redistest.Redis) *world {
+// redisServer is a Redis of any kind: a server, one with sentinels, a cluster.
+type redisServer interface{ URL() string }
+
+func newWorld(t testing.TB, server redisServer) *world {
 	t.Helper()
 	return worldAt(t, server, storagetest.Database(t, func(ctx context.Context, url string) error {
 		_, err := storage.Migrate(ctx, url)
@@ -63,7 +65,7 @@ func newWorld(t testing.TB, server *redistest.Redis) *world {
 }
 
 // worldAt is a world in a database that is migrated.
-func worldAt(t testing.TB, server *redistest.Redis, url string) *world {
+func worldAt(t testing.TB, server redisServer, url string) *world {
 	t.Helper()
 	w := &world{t: t, ctx: t.Context(), handlers: map[string]func(context.Context, *jobs.Run) error{},
 		plain: map[string]func(context.Context, *jobs.Work, plainPayload) (any, error){}}

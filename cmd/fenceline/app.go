@@ -64,7 +64,7 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		if conf.RedisURL == "" {
 			return nil, errors.New("REDIS_URL is not set: workers and schedulers need the Redis that the others use")
 		}
-		if a.redis, err = jobs.OpenRedis(ctx, conf.RedisURL, conf.Namespace); err != nil {
+		if a.redis, err = jobs.OpenRedis(ctx, conf.RedisURL, conf.Namespace, jobs.RedisConcurrency(conf.Concurrency)); err != nil {
 			return nil, err
 		}
 		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })

@@ -54,7 +54,7 @@ var settings = [...]setting{
 	{env: "DATABASE_URL", help: "PostgreSQL to use; empty: a private one in the data folder", secret: true, example: "postgres://user:secret@host/db"},
 	{env: "DATABASE_DIRECT_URL", help: "where DATABASE_URL leads to a pooler in transaction mode: PostgreSQL itself, for LISTEN and migrations; empty: messages are replaced by looking once a second", secret: true, example: "postgres://user:secret@host/db"},
 	{env: "SOURCE_DATABASE_URL", help: "PostgreSQL that reports are read from, best with a role that may only read; empty: the same database", secret: true, example: "postgres://reader:secret@host/shop"},
-	{env: "REDIS_URL", help: "Redis to use; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
+	{env: "REDIS_URL", help: "Redis to use: redis://, redis-sentinel://HOSTS/PRIMARY or redis-cluster://HOSTS, with rediss for TLS; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
 	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
 	{name: "invoice-style", env: "INVOICE_STYLE", help: "file with the look of invoices (JSON: layout, accent, footer, columns, logo)", example: "./style.json"},

@@ -95,6 +95,7 @@ type doctor struct {
 	sessions func() (string, error)
 	probe    func() (files.ProbeFacts, error)
 	workers  func() ([]jobs.WorkerFacts, error)
+	layout   func() (jobs.RedisLayout, error)
 	migrated func() (storage.MigrationFacts, error)
 }
 
@@ -132,6 +133,12 @@ func newDoctor(ctx context.Context, conf Config, l limits) (*doctor, error) {
 			return nil, d.redisErr
 		}
 		return d.redis.Workers()
+	})
+	d.layout = askOnce(ctx, l, func(ctx context.Context) (jobs.RedisLayout, error) {
+		if d.redisErr != nil {
+			return jobs.RedisLayout{}, d.redisErr
+		}
+		return d.redis.Layout(ctx)
 	})
 	return d, nil
 }

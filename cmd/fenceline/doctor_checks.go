@@ -35,6 +35,7 @@ func checks() []check {
 		{"schema.snapshots", "", migrated, askSnapshots},
 
 		{redis, "", "", askRedis},
+		{"redis.nodes", "", redis, askNodes},
 		{"redis.version", "", redis, redisFacts(judgeRedisVersion)},
 		{"redis.role", "", redis, redisFacts(judgeRole)},
 		{"redis.memory", "", redis, redisFacts(judgeMemory)},
@@ -73,13 +74,14 @@ func server(judge func(storage.ServerFacts) finding) func(context.Context, *doct
 	}
 }
 
-// redisFacts makes a check of a judgement about what Redis says of itself.
+// redisFacts makes a check of a judgement about what each primary of Redis says of
+// itself.
 func redisFacts(judge func(jobs.RedisFacts) finding) func(context.Context, *doctor) (finding, error) {
-	return func(ctx context.Context, d *doctor) (finding, error) {
-		f, err := d.redis.Facts(ctx)
+	return func(_ context.Context, d *doctor) (finding, error) {
+		l, err := d.layout()
 		if err != nil {
 			return finding{}, err
 		}
-		return judge(f), nil
+		return judgeEach(l.Primaries, judge)
 	}
 }

@@ -27,6 +27,88 @@ func askRedis(ctx context.Context, d *doctor) (finding, error) {
 	return fine("%s", found), nil
 }
 
+func askNodes(_ context.Context, d *doctor) (finding, error) {
+	l, err := d.layout()
+	if err != nil {
+		return finding{}, err
+	}
+	return judgeNodes(l), nil
+}
+
+// judgeNodes says which servers REDIS_URL has led to.
+func judgeNodes(l jobs.RedisLayout) finding {
+	f := finding{}
+	switch l.Kind {
+	case jobs.RedisSentinel:
+		f = judgeSentinels(l)
+	case jobs.RedisCluster:
+		f = judgeCluster(l)
+	default:
+		f = fine("one server, %s", l.Primaries[0].Addr)
+	}
+	if l.Unverified && f.Grade == gradeOK {
+		return warning(f.Found+"; its certificate is not looked at (skip_verify=true)",
+			"nothing that a law says; but whoever is in between can read the password and forge bells and leases", "name the authority with ca=FILE in REDIS_URL instead")
+	}
+	return f
+}
+
+func judgeSentinels(l jobs.RedisLayout) finding {
+	found := fmt.Sprintf("primary %s (%s), %s, %d of %s", l.Primaries[0].Addr, l.Name, count(l.Replicas, "replica"), l.SentinelsUp, count(l.Sentinels, "sentinel"))
+	const slower = "speed: when the primary fails nobody takes its place; jobs wait in PostgreSQL until it is back"
+	switch {
+	case l.Quorum != "" || 2*l.SentinelsUp <= l.Sentinels:
+		return warning(strings.TrimSuffix(found+" answer: "+oneLine(l.Quorum), ": "), slower, "start sentinels until their quorum and majority can be reached")
+	case l.SentinelsUp < l.Sentinels:
+		return warning(found+" answer", "nothing yet: the others know the primary", "start the missing ones, or take them out of REDIS_URL")
+	case l.Replicas == 0:
+		return warning(found, slower, "start a replica")
+	}
+	return fine("%s", found)
+}
+
+func judgeCluster(l jobs.RedisLayout) finding {
+	var addrs []string
+	for _, n := range l.Primaries {
+		addrs = append(addrs, n.Addr)
+	}
+	found := fmt.Sprintf("cluster of %s (%s), %s", count(len(addrs), "primary node"), strings.Join(addrs, ", "), count(l.Replicas, "replica"))
+	if len(l.Missing) > 0 {
+		found += "; missing: " + strings.Join(l.Missing, ", ")
+	}
+	switch {
+	case l.Unserved > 0:
+		return warning(fmt.Sprintf("%s; %s of 16384 have no node", found, count(l.Unserved, "hash slot")),
+			"speed: leases and bells of those (of all, with cluster-require-full-coverage) are refused; jobs wait in PostgreSQL until the node is back", "start the missing nodes")
+	case len(l.Missing) > 0:
+		return warning(found, "nothing yet: the others have taken over", "start the missing nodes, or CLUSTER FORGET them")
+	}
+	return fine("%s", found)
+}
+
+// judgeEach judges every primary; the answer is the worst of what was found.
+func judgeEach(nodes []jobs.RedisNode, judge func(jobs.RedisFacts) finding) (finding, error) {
+	var worst finding
+	var all []string
+	for _, n := range nodes {
+		if n.Err != nil {
+			return finding{}, n.Err
+		}
+		f := judge(n.RedisFacts)
+		if len(nodes) > 1 {
+			f.Found = n.Addr + ": " + f.Found
+		}
+		all = append(all, f.Found)
+		if worst.Grade == "" || worst.Grade == gradeOK {
+			worst = f
+		}
+	}
+	if worst.Grade == gradeOK {
+		worst.Found = strings.Join(all, "; ")
+	}
+	return worst, nil
+}
+
 func judgeRedisVersion(f jobs.RedisFacts) finding {
 	switch f.Server {
 	case "miniredis":

@@ -245,6 +245,15 @@ func damages() []damage {
 		{check: "redis.connection", grade: gradeWarning, says: "REDIS_URL is not set", hurt: env("REDIS_URL", "")},
 		{check: "redis.connection", grade: gradeWarning, says: "REDIS_URL", hurt: env("REDIS_URL", "redis://:secret%zz@127.0.0.1:1/0")},
 		{check: "redis.connection", grade: gradeWarning, says: "answers in", change: func(d *doctor) { d.limits.latency = 0 }},
+		{check: "redis.nodes", grade: gradeWarning, says: "its certificate is not looked at", judge: func() finding {
+			return judgeNodes(jobs.RedisLayout{Kind: jobs.RedisSingle, Primaries: []jobs.RedisNode{{Addr: "a:1"}}, Unverified: true})
+		}},
+		{check: "redis.nodes", grade: gradeWarning, says: "0 replicas", judge: func() finding {
+			return judgeNodes(jobs.RedisLayout{Kind: jobs.RedisSentinel, Primaries: []jobs.RedisNode{{Addr: "a:1"}}, Sentinels: 3, SentinelsUp: 3})
+		}},
+		{check: "redis.nodes", grade: gradeWarning, says: "missing: b:2", judge: func() finding {
+			return judgeNodes(jobs.RedisLayout{Kind: jobs.RedisCluster, Primaries: []jobs.RedisNode{{Addr: "a:1"}}, Missing: []string{"b:2"}})
+		}},
 		{check: "redis.version", grade: gradeWarning, says: "Redis 6.0.16", judge: func() finding {
 			return judgeRedisVersion(jobs.RedisFacts{Server: "redis", Version: "6.0.16"})
 		}},
@@ -382,11 +391,11 @@ func (d damage) notice(t *testing.T) finding {
 	if d.judge != nil {
 		return d.judge()
 	}
-	redis := redistest.Shared
+	redis := redistest.Shared(t)
 	if strings.HasPrefix(d.check, "redis.") {
-		redis = redistest.Server // which can be changed
+		redis = redistest.Server(t) // which can be changed
 	}
-	p := newPatient(t, redis(t))
+	p := newPatient(t, redis)
 	if d.hurt != nil { // before that the check is ok: see TestDoctorOfAHealthyDeployment
 		d.hurt(p)
 	}

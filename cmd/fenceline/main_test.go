@@ -146,6 +146,12 @@ func (s *site) start(args ...string) *process {
 
 func (s *site) startProgram(path string, args ...string) *process {
 	s.t.Helper()
+	return s.startChanged(func(*exec.Cmd) {}, path, args...)
+}
+
+// startChanged starts a program in a way that change has the last word on.
+func (s *site) startChanged(change func(*exec.Cmd), path string, args ...string) *process {
+	s.t.Helper()
 	p := &process{Cmd: exec.Command(path, args...), t: s.t, output: &lines{}, exited: make(chan struct{})}
 	p.Dir = s.dir
 	p.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}
@@ -154,6 +160,7 @@ func (s *site) startProgram(path string, args ...string) *process {
 	}
 	p.Stdout, p.Stderr = p.output, p.output
 	p.SysProcAttr = dieWithTest()
+	change(p.Cmd)
 	s.must(p.launch())
 	s.t.Cleanup(func() {
 		_ = p.Process.Signal(syscall.SIGCONT)

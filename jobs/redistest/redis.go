@@ -2,9 +2,10 @@
 // loopback port that keeps nothing on disk and ends with the test.
 //
 // Take [Server] for a test that flushes, kills, freezes or restarts Redis, and
-// [Shared] for all others, which keep apart by the names of their keys. A test
-// that only needs some Redis to be there may use package localredis, which is in
-// process; what is promised about Redis must be shown on the real one.
+// [Shared] for all others, which keep apart by the names of their keys. [Sentinel]
+// and [Cluster] are several of them. A test that only needs some Redis to be there
+// may use package localredis, which is in process; what is promised about Redis
+// must be shown on the real one.
 //
 // The program is the Debian package redis-server (or redis of Homebrew). Where it
 // is missing the test fails: a check that cannot run has not passed.
@@ -14,8 +15,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,7 +35,7 @@ const (
 	stopTimeout  = 5 * time.Second
 	pollEvery    = 5 * time.Millisecond
 	// portTries is how often a port may be taken between finding and using it.
-	portTries = 5
+	portTries = 10
 )
 
 // Redis is a redis-server. Its methods are safe for concurrent use, but two tests
@@ -41,16 +45,26 @@ type Redis struct {
 	dir    string
 	port   int
 	shared bool
+	conf   config
+	// extra are further arguments; sentinel, when it is not empty, is the configuration of one.
+	extra    []string
+	sentinel string
 
 	mu    sync.Mutex
 	child *child // the latest; it may have ended
 }
 
 // Server starts a server for this test alone and stops it after the test.
-func Server(t testing.TB) *Redis {
+func Server(t testing.TB, options ...Option) *Redis {
 	t.Helper()
-	r, err := start(t.TempDir())
-	if err != nil {
+	return own(t, &Redis{conf: configure(t, options)})
+}
+
+// own starts a server that was described.
+func own(t testing.TB, r *Redis) *Redis {
+	t.Helper()
+	r.dir = t.TempDir()
+	if err := r.start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Stop)
@@ -75,19 +89,18 @@ func Shared(t testing.TB) *Redis {
 
 // sharedServer starts the server of the process once.
 var sharedServer = sync.OnceValues(func() (*Redis, error) {
-	r, err := start("/") // nothing is written
-	if err != nil {
-		return nil, err
-	}
+	r := &Redis{dir: "/"} // nothing is written
+	err := r.start()
 	r.shared = true
-	return r, nil
+	return r, err
 })
 
 // Addr is the address as host:port.
 func (r *Redis) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port)) }
 
-// URL is the address as redis://host:port/0.
-func (r *Redis) URL() string { return "redis://" + r.Addr() + "/0" }
+// URL is the address as redis://host:port/0, or as jobs.OpenRedis takes it when
+// the server has options.
+func (r *Redis) URL() string { return r.conf.url("redis", r.Addr(), "/0", nil) }
 
 // FlushAll deletes every key in every database.
 func (r *Redis) FlushAll(t testing.TB) {
@@ -165,46 +178,74 @@ func (r *Redis) mustOwn(what string) {
 	}
 }
 
-func start(dir string) (*Redis, error) {
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, fmt.Errorf("redis-server is missing: install it (Debian: apt-get install redis-server; macOS: brew install redis): %w", err)
+// start finds a port and launches the server on it.
+func (r *Redis) start() (err error) {
+	if r.bin, err = exec.LookPath("redis-server"); err != nil {
+		return fmt.Errorf("redis-server is missing: install it (Debian: apt-get install redis-server; macOS: brew install redis): %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	r := &Redis{bin: bin, dir: dir}
 	for range portTries {
 		if r.port, err = freePort(); err != nil {
-			return nil, err
+			return err
 		}
 		if err = r.launch(ctx); !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start Redis: %w", err)
+		return fmt.Errorf("start Redis: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 var errPortTaken = errors.New("the port is taken")
 
 // launch starts the server on its port and returns when it answers.
 func (r *Redis) launch(ctx context.Context) error {
-	c, err := spawn(r.bin, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--dir", r.dir,
-		"--save", "", "--appendonly", "no", "--databases", "16", "--maxmemory-policy", "noeviction", "--daemonize", "no")
+	args, err := r.arguments()
+	if err != nil {
+		return err
+	}
+	c, err := spawn(r.bin, args...)
 	if err != nil {
 		return err
 	}
 	if err := r.ready(ctx, c); err != nil {
 		c.kill()
-		if strings.Contains(c.output.String(), "Address already in use") {
+		said := c.output.String()
+		if strings.Contains(said, "Address already in use") || strings.Contains(said, "port number too high") { // its second port is 10,000 above
 			return errPortTaken
 		}
 		return fmt.Errorf("%w; it said:\n%s", err, c.output.String())
 	}
 	r.child = c
 	return nil
+}
+
+func (r *Redis) arguments() ([]string, error) {
+	port := []string{"--port", strconv.Itoa(r.port)}
+	if r.conf.tls != nil {
+		port = append([]string{"--port", "0", "--tls-port", strconv.Itoa(r.port)}, r.conf.tls.arguments()...)
+	}
+	args := append([]string{"--bind", "127.0.0.1", "--dir", r.dir}, port...)
+	if r.sentinel != "" { // keeps what it learns in its file, and finds it there when it is started again
+		name := filepath.Join(r.dir, "sentinel.conf")
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			if err := os.WriteFile(name, []byte(r.sentinel), 0o600); err != nil {
+				return nil, err
+			}
+		}
+		return append([]string{name, "--sentinel"}, args...), nil
+	}
+	args = append(args, "--save", "", "--appendonly", "no", "--databases", "16", "--maxmemory-policy", "noeviction", "--daemonize", "no")
+	if r.conf.password != "" {
+		args = append(args, "--requirepass", r.conf.password, "--masterauth", r.conf.password)
+	}
+	if r.conf.socket != "" {
+		args = append(args, "--unixsocket", r.conf.socket)
+	}
+	return append(args, r.extra...), nil
 }
 
 // ready waits until this very process answers on the port: somebody else's server
@@ -229,7 +270,25 @@ func (r *Redis) ready(ctx context.Context, c *child) error {
 
 // client is a connection without patience, so that polling stays quick.
 func (r *Redis) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, DialerRetries: 1})
+	o := &redis.Options{Addr: r.Addr(), Password: r.conf.password, MaxRetries: -1, DialerRetries: 1}
+	if r.conf.tls != nil {
+		o.TLSConfig = r.conf.tls.client()
+	}
+	return redis.NewClient(o)
+}
+
+// Do sends a command to this very server and answers what it said.
+func (r *Redis) Do(t testing.TB, args ...any) any {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c := r.client()
+	defer c.Close()
+	answer, err := c.Do(ctx, args...).Result()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return answer
 }
 
 func freePort() (int, error) {
