@@ -25,7 +25,7 @@ type cutter struct {
 	armed    atomic.Int32 // how many answers are still to be dropped
 }
 
-func newCutter(t *testing.T, server, word string) *cutter {
+func newCutter(t testing.TB, server, word string) *cutter {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
