@@ -21,7 +21,7 @@ const rotatePasses = 20
 // Rotation is what a rotation did.
 type Rotation struct {
 	Key    string `json:"key"`    // that seals now
-	Jobs   int64  `json:"jobs"`   // whose payloads were sealed again
+	Jobs   int64  `json:"jobs"`   // whose payloads were sealed again, with those that open batches will ask for
 	Values int64  `json:"values"` // in them
 	// Left are jobs that still have values sealed with another key: their rows were
 	// held, or new ones came from a machine whose first key is another.
@@ -58,7 +58,29 @@ func RotateKeys(ctx context.Context, store *storage.Store, keys *secret.Keyring,
 			break
 		}
 	}
-	return r.Rotation, nil
+	return r.Rotation, r.resealCalls(ctx)
+}
+
+// resealCalls does the same for the jobs that open batches will ask for.
+func (r *rotation) resealCalls(ctx context.Context) error {
+	calls, err := r.store.SealedCalls(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		fresh, n, err := r.keys.ResealJSON(whereOf(c.Tenant, c.Kind), c.Payload)
+		if err != nil {
+			r.Left++
+			r.Unopened[reasonOf(err)]++
+			continue
+		}
+		if err := r.store.ResealCall(ctx, c, fresh); err != nil {
+			return err
+		}
+		r.Jobs++
+		r.Values += int64(n)
+	}
+	return nil
 }
 
 type rotation struct {

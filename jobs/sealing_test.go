@@ -566,3 +566,41 @@ func TestSecretsOfPlainJobs(t *testing.T) {
 		t.Error("the secret is in the database")
 	}
 }
+
+// What a batch will ask for later holds secrets, too, and rotates.
+func TestSecretsOfCallsRotate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	one, two := keyEntry(t, "k1"), keyEntry(t, "k2")
+	w.vault(keyring(t, one, two))
+	item := func(key string) jobs.Item {
+		raw, err := json.Marshal(vaultPayload{Key: key, Token: aSecret()})
+		w.must(err)
+		return jobs.Item{Request: jobs.Request{Kind: "vault", Payload: raw}}
+	}
+	call := item("called")
+	b, receipts, err := w.dispatcher.Batch(w.ctx, nil, jobs.BatchRequest{Jobs: []jobs.Item{item("first")}, Then: &call})
+	w.must(err)
+	uses, _, err := w.store.SealedUses(w.ctx, 10)
+	w.must(err)
+	if uses["k1"].Live != 2 {
+		t.Errorf("the call is not counted: %+v", uses)
+	}
+	r, err := jobs.RotateKeys(w.ctx, w.store, keyring(t, two, one), false)
+	w.must(err)
+	if r.Jobs != 2 || r.Values != 2 || r.Left != 0 {
+		t.Errorf("%+v", r)
+	}
+	if uses, _, err = w.store.SealedUses(w.ctx, 10); err != nil || uses["k1"].Live != 0 || uses["k2"].Live != 2 {
+		t.Errorf("after the rotation: %+v, %v", uses, err)
+	}
+	w.vault(keyring(t, two)) // the old one is gone
+	w.worker()
+	w.ends(receipts[0].Job, storage.JobDone)
+	var calls []storage.BatchCall
+	w.until("it was called", func() bool {
+		calls, err = w.store.BatchCalls(w.ctx, b.ID)
+		return err == nil && len(calls) == 1 && calls[0].JobID != nil
+	})
+	w.ends(w.job(*calls[0].JobID), storage.JobDone)
+}

@@ -66,7 +66,8 @@ func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]Seal
 	if err != nil {
 		return nil, 0, fmt.Errorf("count finished jobs: %w", err)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT 'live', m[1], count(*) FROM fenceline.jobs, `+sealedKeys+` WHERE state IN ('queued', 'running', 'cancelling') GROUP BY 2
+	rows, err := s.pool.Query(ctx, `SELECT 'live', m[1], count(*) FROM (SELECT payload FROM fenceline.jobs WHERE state IN ('queued', 'running', 'cancelling')
+			UNION ALL SELECT payload FROM `+openCalls+`) j, `+sealedKeys+` GROUP BY 2
 		UNION ALL SELECT 'failed', m[1], count(*) FROM fenceline.jobs, `+sealedKeys+` WHERE state = 'failed' GROUP BY 2
 		UNION ALL SELECT 'finished', m[1], count(*) FROM (SELECT payload FROM fenceline.jobs WHERE `+over+`) j, `+sealedKeys+` GROUP BY 2`, newest)
 	if err != nil {
@@ -91,6 +92,51 @@ func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]Seal
 		return nil, 0, fmt.Errorf("count sealed values: %w", err)
 	}
 	return uses, looked, nil
+}
+
+// openCalls are the calls of batches that may still be made.
+const openCalls = `(SELECT b.id, b.tenant, v.event, v.request ->> 'Kind' AS kind, v.request -> 'Payload' AS payload FROM fenceline.batches b,
+	LATERAL (VALUES ('success', b.on_success), ('failure', b.on_failure), ('end', b.on_end)) AS v(event, request)
+	WHERE b.settled_at IS NULL AND v.request IS NOT NULL) calls`
+
+// SealedCall is the payload of a job that a batch will ask for.
+type SealedCall struct {
+	SealedJob        // its ID is the batch's
+	Event     string // success, failure or end
+}
+
+// SealedCalls lists the calls of open batches that have a value sealed with another key than key.
+func (s *Store) SealedCalls(ctx context.Context, key string) ([]SealedCall, error) {
+	rows, err := s.pool.Query(ctx, "SELECT id, tenant, event, kind, payload::text FROM "+openCalls+` WHERE payload::text ~ ('\{"\$sealed": "(?![a-z0-9]+\.' || $1::text || '\.)')`, key)
+	if err != nil {
+		return nil, fmt.Errorf("look for sealed calls of batches: %w", err)
+	}
+	var list []SealedCall
+	var c SealedCall
+	var text string
+	_, err = pgx.ForEachRow(rows, []any{&c.ID, &c.Tenant, &c.Event, &c.Kind, &text}, func() error {
+		c.Payload = json.RawMessage(text)
+		list = append(list, c)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for sealed calls of batches: %w", err)
+	}
+	return list, nil
+}
+
+// ResealCall replaces the payload of a call, if it is still what was read.
+func (s *Store) ResealCall(ctx context.Context, c SealedCall, now json.RawMessage) error {
+	column := map[string]string{"success": "on_success", "failure": "on_failure", "end": "on_end"}[c.Event]
+	if column == "" {
+		return fmt.Errorf("batch %s has no call for %q", c.ID, c.Event)
+	}
+	_, err := s.pool.Exec(ctx, "UPDATE fenceline.batches SET "+column+" = jsonb_set("+column+", '{Payload}', $2::jsonb) WHERE id = $1 AND "+column+" -> 'Payload' = $3::jsonb",
+		c.ID, string(now), string(c.Payload))
+	if err != nil {
+		return fmt.Errorf("seal a call of batch %s: %w", c.ID, err)
+	}
+	return nil
 }
 
 // SealedOtherwise lists jobs that have a value sealed with another key than key:
