@@ -30,6 +30,8 @@
 //	hand on   Store.HandOnLost       jobs
 //	fence     Store.Fence, its Write fences, and what the application writes
 //	sweep     Sweep.Run              attempts, files on disk
+//	tell      Store.FanOut           outbox (pending), deliveries (new)
+//	          Store.RecordDelivery   deliveries, notify_targets
 //
 // Row locks are taken in the order attempt, export, job. Everything runs in READ
 // COMMITTED; the functions refuse any other level.

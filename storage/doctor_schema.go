@@ -140,7 +140,7 @@ func (d *Doctor) Functions(ctx context.Context) ([]Fault, error) {
 	var faults []Fault
 	for _, name := range slices.Sorted(maps.Keys(want.functions)) {
 		text, there := texts[name]
-		f := Fault{Name: "function " + name, Guards: name != "tell", Differs: true}
+		f := Fault{Name: "function " + name, Guards: !tells(name), Differs: true}
 		switch {
 		case !there:
 			f.What = "missing"
@@ -238,6 +238,7 @@ func (d *Doctor) Indexes(ctx context.Context) ([]Fault, error) {
 var lawfulConstraints = [...]string{
 	"attempts.attempts_check", "attempts.attempts_export_id_fkey", "attempts.attempts_export_id_id_token_key", "attempts.attempts_job_id_fkey",
 	"attempts.attempts_job_id_number_key", "attempts.attempts_pkey", "attempts.attempts_state_check", "attempts.attempts_token_key",
+	"deliveries.deliveries_outbox_id_fkey", "deliveries.deliveries_outbox_id_target_id_key", "deliveries.deliveries_pkey", "deliveries.deliveries_target_id_fkey",
 	"exports.exports_check", "exports.exports_check1", "exports.exports_check2", "exports.exports_pkey", "exports.exports_pointer",
 	"exports.exports_tenant_kind_key_key", "fences.fences_check", "fences.fences_check1", "fences.fences_check2", "fences.fences_check3",
 	"fences.fences_pkey", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",
@@ -245,7 +246,7 @@ var lawfulConstraints = [...]string{
 	"invoice_series.invoice_series_pkey", "invoices.invoices_pkey", "invoices.invoices_tenant_number_key",
 	"invoices.invoices_tenant_series_fkey", "invoices.invoices_tenant_series_n_key", "jobs.jobs_attempt", "jobs.jobs_after_job_fkey", "jobs.jobs_attended", "jobs.jobs_batch_id_fkey", "jobs.jobs_check1",
 	"jobs.jobs_check2", "jobs.jobs_export_id_fkey", "jobs.jobs_pkey", "jobs.jobs_plain", "jobs.jobs_ready_only_plain", "jobs.jobs_state_check", "jobs.jobs_unique_how", "batch_calls.batch_calls_pkey", "outbox.outbox_attempt_id_fkey",
-	"outbox.outbox_export_id_fkey", "outbox.outbox_job_id_fkey", "outbox.outbox_pkey", "schedule_runs.schedule_runs_pkey",
+	"outbox.outbox_export_id_fkey", "outbox.outbox_job_id_fkey", "outbox.outbox_pkey", "outbox.outbox_published_check", "outbox.outbox_subject_check", "schedule_runs.schedule_runs_pkey",
 }
 
 // Constraints looks whether those that the laws lean on are there, and all of
@@ -308,7 +309,10 @@ type trigger struct {
 
 func (t trigger) name() string { return "trigger " + t.called + " on " + t.table }
 
-func (t trigger) guards() bool { return t.function != "tell" }
+func (t trigger) guards() bool { return !tells(t.function) }
+
+// tells is true for functions that only wake those who wait for news.
+func tells(function string) bool { return function == "tell" || strings.HasPrefix(function, "tell_") }
 
 var (
 	dollarQuoted   = regexp.MustCompile(`(?s)\$\$.*?\$\$`)
