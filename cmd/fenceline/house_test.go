@@ -299,7 +299,9 @@ func doors() []door {
 		{"github.com/redis/go-redis", []string{"jobs"}, []string{"cmd"}}, // who hurts Redis speaks to it
 		{"github.com/go-redsync/redsync", []string{"jobs"}, nil},
 		{"github.com/alicebob/miniredis", []string{"jobs/localredis"}, nil},
-		{"net/http", []string{"web", "cmd"}, []string{"jobs/report"}}, // an example of a source over HTTP
+		{"net/http", []string{"web", "cmd", "jobs/notify"}, []string{"jobs/report"}}, // as a client of webhooks; an example of a source over HTTP
+		{"github.com/wneessen/go-mail", []string{"jobs/notify"}, nil},
+		{"github.com/emersion", nil, []string{"jobs/notify"}}, // a mail server
 		{"html/template", []string{"web"}, nil},
 		{"github.com/spf13", []string{"cmd"}, nil},
 		{"golang.org/x/crypto", []string{"jobs/secret"}, nil},
