@@ -30,15 +30,16 @@ var (
 		"Send an API token as “Authorization: Bearer fl_…”, or sign in with the link that “fenceline signin” prints."}
 	errCrossOrigin = &failure{403, "cross-origin", "Refused",
 		"The request came from a page of another site. Open Fenceline itself and try again there."}
-	errTenant     = &failure{403, "other-tenant", "Another tenant", "This account may only ask for its own tenant."}
-	errAllTenants = &failure{403, "all-tenants-only", "For all tenants only", "This needs an account that sees every tenant."}
-	errNoRoute    = &failure{404, "not-found", "Not found", "There is no such address."}
-	errMissing    = &failure{404, "not-found", "Not found", "It does not exist, or this account may not see it."}
-	errMethod     = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
-	errNotFailed  = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again."}
-	errEnded      = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
-	errGone       = &failure{410, "gone", "Gone", "It was deleted."}
-	errFilesGone  = &failure{410, "files-gone", "These files are gone",
+	errTenant       = &failure{403, "other-tenant", "Another tenant", "This account may only ask for its own tenant."}
+	errAllTenants   = &failure{403, "all-tenants-only", "For all tenants only", "This needs an account that sees every tenant."}
+	errNoRoute      = &failure{404, "not-found", "Not found", "There is no such address."}
+	errMissing      = &failure{404, "not-found", "Not found", "It does not exist, or this account may not see it."}
+	errMethod       = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
+	errNotFailed    = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again."}
+	errEnded        = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
+	errTargetExists = &failure{409, "target-exists", "The name is taken", "There is a target of this name. Remove it first, or choose another name."}
+	errGone         = &failure{410, "gone", "Gone", "It was deleted."}
+	errFilesGone    = &failure{410, "files-gone", "These files are gone",
 		"This publication was replaced by a newer one and its files were cleaned up. The page of the export has the current file."}
 	errTooLarge  = &failure{413, "too-large", "Too large", "The body of the request is too large."}
 	errMediaType = &failure{415, "media-type", "Unsupported media type", "Send JSON, with the header “Content-Type: application/json”."}
@@ -92,6 +93,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errGone, nil
 	case errors.Is(err, storage.ErrNotFailed):
 		return errNotFailed, nil
+	case errors.Is(err, storage.ErrTargetExists):
+		return errTargetExists, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
 	case errors.Is(err, storage.ErrCursor):

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invoice"
+	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
@@ -70,7 +71,8 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w.base = "http://" + ln.Addr().String()
 	conf := Config{
 		Store: w.store, Files: w.files, Dispatcher: w.dispatcher, Reports: reports, PublicURL: w.base,
-		Log: slog.New(slog.NewTextHandler(w.log, nil)), Lease: 30 * time.Second,
+		Targets: notify.NewTargets(w.store, must(notify.NewGuard([]string{"hooks.internal"}))(t)),
+		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Lease: 30 * time.Second,
 		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "fenceline_up 1\n") }),
 	}
 	for _, c := range change {

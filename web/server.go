@@ -12,17 +12,19 @@ import (
 	"time"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
 
-// Config is what a [Server] stands on. Store, Files, Dispatcher, Reports and Log
+// Config is what a [Server] stands on. Store, Files, Dispatcher, Reports, Targets and Log
 // are needed; the caller closes them after [Server.Run] has returned.
 type Config struct {
 	Store      *storage.Store
 	Files      *files.Local
 	Dispatcher *jobs.Dispatcher
 	Reports    *jobs.Reports
+	Targets    *notify.Targets
 	// Metrics answers GET /metrics; nil answers 404.
 	Metrics http.Handler
 	Log     *slog.Logger
@@ -49,6 +51,7 @@ type Server struct {
 	files      *files.Local
 	dispatcher *jobs.Dispatcher
 	reports    *jobs.Reports
+	targets    *notify.Targets
 	metrics    http.Handler
 	log        *slog.Logger
 	publicURL  string
@@ -68,7 +71,7 @@ type Server struct {
 // New prepares a server. Nothing is opened before [Server.Run].
 func New(c Config) *Server {
 	s := &Server{
-		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, reports: c.Reports, metrics: c.Metrics, log: c.Log,
+		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, reports: c.Reports, targets: c.Targets, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
 		ready: c.Ready, lease: c.Lease, assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		stopping: make(chan struct{}),
@@ -98,7 +101,7 @@ type route struct {
 
 // routes is every route there is. GET answers HEAD too.
 func (s *Server) routes() []route {
-	return []route{
+	return append([]route{
 		{"GET", "/healthz", open, s.healthz},
 		{"GET", "/readyz", open, s.readyz},
 		{"GET", "/signin", open, s.signinPage},
@@ -135,7 +138,7 @@ func (s *Server) routes() []route {
 		{"GET", "/api/v1/batches/{id}", api, s.apiBatch},
 		{"POST", "/api/v1/batches/{id}/retry", api, s.apiRetryBatch},
 		{"GET", "/metrics", apiToken, s.serveMetrics},
-	}
+	}, s.notifyRoutes()...)
 }
 
 // Handler is the whole site. Live events flow only while [Server.Run] runs.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invoice"
+	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/demo"
 	"github.com/fenceline/fenceline/storage"
@@ -69,7 +70,7 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		}
 		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })
 	}
-	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), notify.NewWaiting(a.store))
 	return a, a.register()
 }
 
@@ -177,10 +178,22 @@ func (a *app) scheduler() *jobs.Scheduler {
 	return jobs.NewScheduler(a.store, a.dispatcher, a.sweep(), a.conf.SweepEvery, a.log)
 }
 
+// deliverer is who sends what the outbox holds.
+func (a *app) deliverer() (*notify.Deliverer, error) {
+	metrics, err := notify.NewMetrics(a.metrics)
+	if err != nil {
+		return nil, err
+	}
+	return notify.NewDeliverer(notify.Config{
+		Store: a.store, Log: a.log, Guard: a.conf.Guard, Mailer: a.conf.Mailer, PublicURL: a.conf.url(a.conf.Addr), Keep: a.conf.NotifyKeep, Metrics: metrics,
+	}), nil
+}
+
 func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease,
+		Targets: notify.NewTargets(a.store, a.conf.Guard),
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/notify"
 )
 
 // setting is one thing that can be configured. The table below is the only
@@ -72,6 +74,10 @@ var settings = [...]setting{
 	{name: "sweep-grace", env: "SWEEP_GRACE", def: "15m", help: "how long an attempt must be silent before it is condemned"},
 	{name: "sweep-quarantine", env: "SWEEP_QUARANTINE", def: "10m", help: "how long files of a fenced, failed or condemned attempt stay"},
 	{name: "sweep-superseded", env: "SWEEP_SUPERSEDED", def: "168h", help: "how long replaced publications stay"},
+	{env: "SMTP_URL", help: "mail server for `notify`: smtp:// (with STARTTLS), smtps://, or smtp+insecure:// without TLS; empty: no mail is sent", secret: true, example: "smtp://user:secret@mail.example.com:587"},
+	{name: "mail-from", env: "MAIL_FROM", help: "sender of mail; needed with SMTP_URL", example: "Exports <exports@example.com>"},
+	{name: "webhook-allow", env: "WEBHOOK_ALLOW", help: "hosts and networks that webhooks may reach although they are internal or without TLS, with commas between them", example: "hooks.internal,10.1.0.0/16", is: isList},
+	{name: "notify-keep", env: "NOTIFY_KEEP", def: "168h", help: "how long deliveries that arrived stay in the lists; 0 for ever"},
 	{name: "url", env: "FENCELINE_URL", help: "a Fenceline elsewhere that `dispatch` asks over its API", example: "https://exports.example.com"},
 	{env: "FENCELINE_TOKEN", help: "API token for FENCELINE_URL", secret: true, example: "fl_…"},
 	{name: "log-level", env: "LOG_LEVEL", def: "info", help: "debug, info, warn or error"},
@@ -83,9 +89,11 @@ type Config struct {
 	Data, Addr, DatabaseURL, DirectURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
 	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile                 string
 	InvoiceFonts                                                                                  []string
+	Guard                                                                                         *notify.Guard
+	Mailer                                                                                        *notify.Mailer // nil: no mail is sent
 	Concurrency                                                                                   int
 	Queues                                                                                        map[string]int
-	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded                        time.Duration
+	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded, NotifyKeep            time.Duration
 	LogLevel                                                                                      slog.Level
 
 	file     *configFile // nil when there is none
@@ -123,6 +131,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		LeaseBackend: r.oneOf("LEASE_URL", "redis", "none"),
 		SweepEvery:   r.duration("SWEEP_EVERY", 0), SweepGrace: r.duration("SWEEP_GRACE", 0),
 		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0),
+		NotifyKeep: r.duration("NOTIFY_KEEP", 0), Guard: r.guard("WEBHOOK_ALLOW"), Mailer: r.mailer("SMTP_URL", "MAIL_FROM"),
 		LogLevel: r.level("LOG_LEVEL"), LogFormat: r.oneOf("LOG_FORMAT", "text", "json"),
 	}
 	if c.Files == "" {
@@ -191,6 +200,32 @@ func (r *configReader) duration(env string, least time.Duration) time.Duration {
 		r.refuse(env, r.text(env), "must be a duration such as 30s or 15m, at least %s", least)
 	}
 	return d
+}
+
+func (r *configReader) guard(env string) *notify.Guard {
+	g, err := notify.NewGuard(r.list(env))
+	r.takeOver(err)
+	return g
+}
+
+// mailer is nil when no mail server is configured.
+func (r *configReader) mailer(server, from string) *notify.Mailer {
+	if r.text(server) == "" {
+		return nil
+	}
+	m, err := notify.ParseMailer(r.text(server), r.text(from))
+	r.takeOver(err)
+	return m
+}
+
+// takeOver refuses what another has found to be wrong; the fields are settings by their variables.
+func (r *configReader) takeOver(err error) {
+	var bad *invalid.Error
+	if errors.As(err, &bad) {
+		for _, p := range bad.Problems {
+			r.refuse(p.Field, p.Value, "%s", p.Message)
+		}
+	}
 }
 
 func (r *configReader) oneOf(env string, values ...string) string {

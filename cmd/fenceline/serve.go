@@ -18,11 +18,15 @@ import (
 
 func demoSQL() string { return demo.ShopSQL() }
 
-// runAll is `up`: web, worker, relay and scheduler in one process. The web goes
+// runAll is `up`: web, worker, relay, scheduler and deliverer in one process. The web goes
 // on while the worker finishes what it has.
 func (a *app) runAll(ctx context.Context, l net.Listener, ready func() error) error {
 	site := a.web()
 	worker, err := a.worker()
+	if err != nil {
+		return err
+	}
+	deliverer, err := a.deliverer()
 	if err != nil {
 		return err
 	}
@@ -36,7 +40,7 @@ func (a *app) runAll(ctx context.Context, l net.Listener, ready func() error) er
 		defer stopRest()
 		return worker.Run(ctx)
 	}, func(context.Context) error {
-		return runParts(rest, func(ctx context.Context) error { return site.Run(ctx, l) }, relay.Run, scheduler.Run)
+		return runParts(rest, func(ctx context.Context) error { return site.Run(ctx, l) }, relay.Run, scheduler.Run, deliverer.Run)
 	})
 }
 
@@ -67,9 +71,13 @@ func (c *cli) workCmd() *cobra.Command {
 }
 
 func (c *cli) scheduleCmd() *cobra.Command {
-	work := &cobra.Command{Use: "work", Short: "Dispatch schedules, ring for jobs and clean up", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+	work := &cobra.Command{Use: "work", Short: "Dispatch schedules, ring for jobs, clean up and send notices", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.daemon(cmd.Context(), true, func(ctx context.Context, a *app) error {
-			return runParts(ctx, a.scheduler().Run, a.relay().Run)
+			deliverer, err := a.deliverer()
+			if err != nil {
+				return err
+			}
+			return runParts(ctx, a.scheduler().Run, a.relay().Run, deliverer.Run)
 		})
 	}}
 	return group("schedule", "Jobs by the clock", work, c.scheduleListCmd(), c.schedulePutCmd(), c.scheduleDeleteCmd())
