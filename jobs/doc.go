@@ -31,6 +31,12 @@
 // worker that falls silent is a crash, counted apart; a worker that is stopped
 // and a lease that is lost count as nothing, and neither does waiting.
 //
+// # By the clock
+//
+// [Schedules] keeps and fires schedules; the database locks each for whoever looks
+// first, and a row for each fire time decides. Package calendar says when a cron
+// expression comes, also when clocks change. A [Scheduler] does so for ever.
+//
 // # Kinds
 //
 // A [Kind] turns a payload into files. [Reports] reads a source once and writes

@@ -2,155 +2,102 @@ package jobs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/robfig/cron/v3"
-
-	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
 
-// Scheduler does what comes by the clock: it dispatches the jobs of schedules
-// and runs the clean-up. Any number may run at once: a row per schedule and fire
-// time decides who dispatches, a lock who cleans up.
+// Scheduler does what comes by the clock: it fires schedules, follows their file and
+// runs the clean-up. Any number may run at once: a row per schedule and fire time
+// decides who dispatches, a lock who cleans up.
 type Scheduler struct {
-	store      *storage.Store
-	dispatcher *Dispatcher
-	sweep      *storage.Sweep
-	every      time.Duration
-	log        *slog.Logger
+	schedules *Schedules
+	store     *storage.Store
+	file      *ScheduleFile
+	sweep     *storage.Sweep
+	every     time.Duration
+	log       *slog.Logger
 }
 
-// NewScheduler prepares a scheduler that cleans up as often as sweepEvery says; 0 for never.
-func NewScheduler(store *storage.Store, d *Dispatcher, sweep *storage.Sweep, sweepEvery time.Duration, log *slog.Logger) *Scheduler {
-	return &Scheduler{store: store, dispatcher: d, sweep: sweep, every: sweepEvery, log: log}
+// SchedulerConfig is what a [Scheduler] works with.
+type SchedulerConfig struct {
+	Schedules *Schedules
+	Store     *storage.Store
+	File      *ScheduleFile  // followed while the scheduler runs; nil for none
+	Sweep     *storage.Sweep // run as often as SweepEvery says
+	// SweepEvery is how often to clean up; 0 for never.
+	SweepEvery time.Duration
+	Log        *slog.Logger
 }
+
+// NewScheduler prepares a scheduler.
+func NewScheduler(c SchedulerConfig) *Scheduler {
+	return &Scheduler{schedules: c.Schedules, store: c.Store, file: c.File, sweep: c.Sweep, every: c.SweepEvery, log: c.Log}
+}
+
+// pulse is how long a scheduler waits between two looks at most: a schedule that was
+// put meanwhile may be due. fastest is how long it waits at least.
+const (
+	pulse   = time.Second
+	fastest = 20 * time.Millisecond
+)
 
 // Run works until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	var sweeps <-chan time.Time
+	var parts sync.WaitGroup
+	parts.Go(func() { // a long clean-up holds up no schedule
+		again(ctx, func() time.Duration { return s.fire(ctx) })
+	})
+	if s.file != nil {
+		parts.Go(func() {
+			again(ctx, func() time.Duration {
+				s.file.follow(ctx, s.schedules)
+				return pulse
+			})
+		})
+	}
 	if s.every > 0 {
 		t := time.NewTicker(s.every)
 		defer t.Stop()
-		sweeps = t.C
+		parts.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-t.C:
+					s.cleanUp(ctx)
+				}
+			}
+		})
 	}
+	parts.Wait()
+	return nil
+}
+
+// again does something until ctx ends, and waits between as long as it answers.
+func again(ctx context.Context, do func() time.Duration) {
+	t := time.NewTimer(0)
+	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := s.fireDue(ctx); err != nil && ctx.Err() == nil {
-				s.log.Warn("scheduler", "error", err)
-			}
-		case <-sweeps:
-			s.cleanUp(ctx)
+			return
+		case <-t.C:
+			t.Reset(do())
 		}
 	}
 }
 
-func (s *Scheduler) cleanUp(ctx context.Context) {
-	res, err := s.sweep.Run(ctx)
-	switch {
-	case errors.Is(err, storage.ErrBusy) || ctx.Err() != nil:
-	case err != nil:
-		s.log.Error("clean-up", "error", err)
-	case res.Planned > 0:
-		s.log.Info("cleaned up", "condemned", res.Condemned, "deleted", res.Deleted, "bytes", res.Bytes, "failed", res.Failed)
+// fire looks at what is due and answers how long to wait for the next look.
+func (s *Scheduler) fire(ctx context.Context) time.Duration {
+	if _, err := s.schedules.Fire(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("scheduler", "error", err)
 	}
-	if err := s.store.PruneSecrets(ctx); err != nil && ctx.Err() == nil {
-		s.log.Warn("prune", "error", err)
-	}
-}
-
-// ParseCron reads a cron expression of five fields (or @daily and the like) and
-// a time zone by its IANA name.
-func ParseCron(expression, zone string) (cron.Schedule, *time.Location, error) {
-	loc, err := time.LoadLocation(zone)
-	if err != nil || zone == "Local" {
-		return nil, nil, invalid.New("zone", zone, "is not the name of a time zone, such as Europe/Berlin")
-	}
-	sched, err := cron.ParseStandard(expression)
+	wait, err := s.store.NextLook(ctx, pulse)
 	if err != nil {
-		return nil, nil, invalid.New("cron", expression, "is not a cron expression such as \"0 6 * * 1\": %s", err)
+		return pulse // the look before has said what is wrong
 	}
-	return sched, loc, nil
-}
-
-// fireDue looks at every schedule by the database's clock.
-func (s *Scheduler) fireDue(ctx context.Context) error {
-	schedules, err := s.store.Schedules(ctx)
-	if err != nil || len(schedules) == 0 {
-		return err
-	}
-	now, err := s.store.Now(ctx)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, sc := range schedules {
-		at, due, err := dueAt(sc, now)
-		if err == nil && due {
-			err = s.fire(ctx, sc, at)
-		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("schedule %q: %w", sc.Name, err))
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// dueAt is the newest fire time that has come since the last one (or since the
-// schedule was made). Fire times that were missed while nothing ran become one.
-func dueAt(sc storage.Schedule, now time.Time) (time.Time, bool, error) {
-	if sc.PausedAt != nil {
-		return time.Time{}, false, nil
-	}
-	sched, loc, err := ParseCron(sc.Cron, sc.Zone)
-	if err != nil {
-		return time.Time{}, false, err
-	}
-	after := sc.CreatedAt
-	if sc.LastFire != nil && sc.LastFire.After(after) {
-		after = *sc.LastFire
-	}
-	if floor := now.AddDate(0, -14, 0); after.Before(floor) { // bounds the walk: what was missed longer ago is not made up
-		after = floor
-	}
-	var last time.Time
-	for at := sched.Next(after.In(loc)); !at.IsZero() && !at.After(now); at = sched.Next(at) {
-		last = at
-	}
-	return last, !last.IsZero(), nil
-}
-
-// fire claims the fire time and dispatches in the same transaction. A request
-// that is refused is recorded and not tried again: it would be refused again.
-func (s *Scheduler) fire(ctx context.Context, sc storage.Schedule, at time.Time) error {
-	return s.store.Transaction(ctx, func(tx storage.Tx) error {
-		mine, err := s.store.ClaimFire(ctx, tx, sc.Name, at)
-		if err != nil || !mine {
-			return err
-		}
-		payload, err := ResolveDays(sc.Payload, at)
-		var receipt Receipt
-		if err == nil {
-			receipt, err = s.dispatcher.Dispatch(ctx, tx, Request{Kind: sc.Kind, Tenant: sc.Tenant, Payload: payload}, RequestedBy("schedule "+sc.Name))
-		}
-		var bad *invalid.Error
-		if errors.As(err, &bad) {
-			s.log.Error("schedule cannot dispatch", "schedule", sc.Name, "error", err)
-			return s.store.RecordFire(ctx, tx, sc.Name, at, uuid.Nil, err.Error())
-		}
-		if err != nil {
-			return err
-		}
-		s.log.Info("schedule fired", "schedule", sc.Name, "at", at, "job", receipt.Job.ID)
-		return s.store.RecordFire(ctx, tx, sc.Name, at, receipt.Job.ID, "")
-	})
+	return max(wait, fastest)
 }

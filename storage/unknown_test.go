@@ -200,22 +200,7 @@ func TestEveryStatementWorksBehindAPooler(t *testing.T) {
 	w.must(err)
 	_, err = w.store.Exports(w.ctx, storage.Scope{Tenant: "acme"}, storage.ExportFilter{Search: "s", Kind: "report"})
 	w.must(err)
-	w.must(w.store.PutSchedule(w.ctx, storage.Schedule{Name: "s", Cron: "@daily", Zone: "UTC", Tenant: "acme", Kind: "report", Payload: []byte(`{"a":1}`)}))
-	list, err := w.store.Schedules(w.ctx)
-	if err != nil || len(list) != 1 || string(list[0].Payload) != `{"a": 1}` {
-		t.Errorf("schedules %+v, %v", list, err)
-	}
-	w.must(w.store.Transaction(w.ctx, func(tx storage.Tx) error {
-		at := time.Now()
-		first, err := w.store.ClaimFire(w.ctx, tx, "s", at)
-		w.must(err)
-		again, err := w.store.ClaimFire(w.ctx, tx, "s", at)
-		if !first || again {
-			t.Errorf("claimed %t, again %t", first, again)
-		}
-		return errors.Join(err, w.store.RecordFire(w.ctx, tx, "s", at, job.ID, ""))
-	}))
-	w.must(w.store.DeleteSchedule(w.ctx, "s"))
+	everySchedule(w, job.ID)
 	token, secret, err := w.store.NewToken(w.ctx, "ci", "")
 	w.must(err)
 	_, err = w.store.TokenBySecret(w.ctx, secret)

@@ -98,7 +98,7 @@ func strictObject(body []byte, fields map[string]any) error {
 		case seen[name]:
 			refused.Add(name, "", "is given twice")
 		case json.Unmarshal(raw, into) != nil:
-			refused.Add(name, string(raw), "must be text")
+			refused.Add(name, string(raw), "must be %s", jsonKind(into))
 		}
 		seen[name] = true
 	}
@@ -109,6 +109,14 @@ func strictObject(body []byte, fields map[string]any) error {
 		return invalid.New("body", "", "holds more than one JSON value")
 	}
 	return refused.OrNil()
+}
+
+// jsonKind is what people who write JSON call a value.
+func jsonKind(into any) string {
+	if _, yes := into.(*bool); yes {
+		return "true or false"
+	}
+	return "text"
 }
 
 // idempotencyKey reads the header of the IETF draft

@@ -36,6 +36,9 @@ var (
 	errMissing      = &failure{404, "not-found", "Not found", "It does not exist, or this account may not see it."}
 	errMethod       = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
 	errNotFailed    = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again."}
+	errFromFile     = &failure{409, "schedule-from-file", "The schedule comes from a file", "It can be paused and resumed here; to change or delete it, edit the file of schedules."}
+	errNameTaken    = &failure{409, "name-taken", "The name is taken", "Another schedule has this name. Choose another one."}
+	errOverlap      = &failure{409, "schedule-overlaps", "A run is still at work", "The schedule is not to overlap, and an earlier run of it waits or runs."}
 	errEnded        = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
 	errTargetExists = &failure{409, "target-exists", "The name is taken", "There is a target of this name. Remove it first, or choose another name."}
 	errGone         = &failure{410, "gone", "Gone", "It was deleted."}
@@ -95,6 +98,12 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errNotFailed, nil
 	case errors.Is(err, storage.ErrTargetExists):
 		return errTargetExists, nil
+	case errors.Is(err, storage.ErrFromFile):
+		return errFromFile, nil
+	case errors.Is(err, storage.ErrNameTaken):
+		return errNameTaken, nil
+	case errors.Is(err, storage.ErrOverlap):
+		return errOverlap, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
 	case errors.Is(err, storage.ErrCursor):

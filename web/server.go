@@ -50,6 +50,7 @@ type Server struct {
 	store      *storage.Store
 	files      *files.Local
 	dispatcher *jobs.Dispatcher
+	schedules  *jobs.Schedules
 	reports    *jobs.Reports
 	targets    *notify.Targets
 	metrics    http.Handler
@@ -71,7 +72,7 @@ type Server struct {
 // New prepares a server. Nothing is opened before [Server.Run].
 func New(c Config) *Server {
 	s := &Server{
-		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, reports: c.Reports, targets: c.Targets, metrics: c.Metrics, log: c.Log,
+		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
 		ready: c.Ready, lease: c.Lease, assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		stopping: make(chan struct{}),
@@ -137,6 +138,14 @@ func (s *Server) routes() []route {
 		{"GET", "/api/v1/batches", api, s.apiBatches},
 		{"GET", "/api/v1/batches/{id}", api, s.apiBatch},
 		{"POST", "/api/v1/batches/{id}/retry", api, s.apiRetryBatch},
+		{"GET", "/api/v1/schedules", api, s.apiSchedules},
+		{"GET", "/api/v1/schedules/{name}", api, s.apiSchedule},
+		{"PUT", "/api/v1/schedules/{name}", api, s.apiPutSchedule},
+		{"DELETE", "/api/v1/schedules/{name}", api, s.apiDeleteSchedule},
+		{"POST", "/api/v1/schedules/{name}/pause", api, s.apiPauseSchedule},
+		{"POST", "/api/v1/schedules/{name}/resume", api, s.apiResumeSchedule},
+		{"POST", "/api/v1/schedules/{name}/run", api, s.apiRunSchedule},
+		{"GET", "/api/v1/schedules/{name}/runs", api, s.apiScheduleRuns},
 		{"GET", "/metrics", apiToken, s.serveMetrics},
 	}, s.notifyRoutes()...)
 }

@@ -174,8 +174,15 @@ func (a *app) sweep() *storage.Sweep {
 	})
 }
 
+func (a *app) schedules() *jobs.Schedules {
+	return jobs.NewSchedules(a.store, a.dispatcher, a.log)
+}
+
 func (a *app) scheduler() *jobs.Scheduler {
-	return jobs.NewScheduler(a.store, a.dispatcher, a.sweep(), a.conf.SweepEvery, a.log)
+	return jobs.NewScheduler(jobs.SchedulerConfig{
+		Schedules: a.schedules(), Store: a.store, Sweep: a.sweep(), SweepEvery: a.conf.SweepEvery, Log: a.log,
+		File: jobs.NewScheduleFile(a.conf.Schedules, a.conf.schedulesOptional(), a.name, a.log),
+	})
 }
 
 // deliverer is who sends what the outbox holds.

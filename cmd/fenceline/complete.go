@@ -21,7 +21,8 @@ type names func(ctx context.Context, c *cli) []string
 func (c *cli) completions(root *cobra.Command) {
 	for path, list := range map[string]names{
 		"dispatch report": reportNames, "report check": reportNames, "report preview": reportNames, "dispatch invoices": sourceNames,
-		"schedule delete": scheduleNames, "schedule put": nil, "job show": jobNames(""), "job cancel": jobNames(storage.JobRunning), "job retry": jobNames(storage.JobFailed),
+		"schedule delete": scheduleNames, "schedule pause": scheduleNames, "schedule resume": scheduleNames, "schedule show": scheduleNames, "schedule run": scheduleNames, "schedule history": scheduleNames,
+		"schedule put": nil, "job show": jobNames(""), "job cancel": jobNames(storage.JobRunning), "job retry": jobNames(storage.JobFailed),
 	} {
 		if cmd, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
 			cmd.ValidArgsFunction = c.complete(list, path == "schedule put")
@@ -92,8 +93,8 @@ func (c *cli) catalogNames(sources bool) (found []string) {
 
 func scheduleNames(ctx context.Context, c *cli) (found []string) {
 	_ = c.withStore(ctx, func(ctx context.Context, store *storage.Store) error {
-		list, err := store.Schedules(ctx)
-		for _, s := range list {
+		page, err := store.Schedules(ctx, everything, storage.ScheduleFilter{Limit: 200})
+		for _, s := range page.Items {
 			found = append(found, s.Name+"\t"+s.Cron)
 		}
 		return err

@@ -59,6 +59,7 @@ var settings = [...]setting{
 	{env: "REDIS_URL", help: "Redis to use: redis://, redis-sentinel://HOSTS/PRIMARY or redis-cluster://HOSTS, with rediss for TLS; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
 	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
+	{name: "schedules", env: "SCHEDULES_FILE", def: "./schedules.yml", help: "file of your schedules; a file of the default name need not be there"},
 	{name: "invoice-style", env: "INVOICE_STYLE", help: "file with the look of invoices (JSON: layout, accent, footer, columns, logo)", example: "./style.json"},
 	{name: "invoice-fonts", env: "INVOICE_FONTS", help: "further fonts for invoices, such as for Japanese: files (TrueType) with commas between them", example: "/usr/share/fonts/truetype/japanese.ttf", is: isList},
 	{name: "public-url", env: "PUBLIC_URL", help: "how browsers reach the dashboard; empty: http:// and the address", example: "https://exports.example.com"},
@@ -88,6 +89,7 @@ var settings = [...]setting{
 type Config struct {
 	Data, Addr, DatabaseURL, DirectURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
 	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile                 string
+	Schedules                                                                                     string
 	InvoiceFonts                                                                                  []string
 	Guard                                                                                         *notify.Guard
 	Mailer                                                                                        *notify.Mailer // nil: no mail is sent
@@ -123,7 +125,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
 		DatabaseURL: r.text("DATABASE_URL"), DirectURL: r.text("DATABASE_DIRECT_URL"), RedisURL: r.text("REDIS_URL"),
 		SourceURL: r.text("SOURCE_DATABASE_URL"), InvoiceStyle: r.text("INVOICE_STYLE"), InvoiceFonts: r.list("INVOICE_FONTS"),
-		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"),
+		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"), Schedules: r.text("SCHEDULES_FILE"),
 		PublicURL: r.text("PUBLIC_URL"), Namespace: r.text("FENCELINE_NAMESPACE"),
 		RemoteURL: r.text("FENCELINE_URL"), RemoteToken: r.text("FENCELINE_TOKEN"),
 		Concurrency: r.number("FENCELINE_CONCURRENCY", 1, 10_000), Queues: r.queues("FENCELINE_QUEUES"),
@@ -300,4 +302,14 @@ func (c Config) LogValue() slog.Value {
 	}
 	return slog.GroupValue(slog.String("data", c.Data), slog.String("addr", c.Addr), slog.String("database", set(c.DatabaseURL)),
 		slog.String("redis", set(c.RedisURL)), slog.String("files", c.Files), slog.String("lease", fmt.Sprint(c.Lease)))
+}
+
+// schedulesOptional reports whether there may be no file of schedules: nobody has named one.
+func (c Config) schedulesOptional() bool {
+	for _, s := range settings {
+		if s.env == "SCHEDULES_FILE" {
+			return c.Schedules == s.def
+		}
+	}
+	return false
 }

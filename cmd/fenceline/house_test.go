@@ -302,10 +302,11 @@ func doors() []door {
 		{"net/http", []string{"web", "cmd", "jobs/notify"}, []string{"jobs/report"}}, // as a client of webhooks; an example of a source over HTTP
 		{"github.com/wneessen/go-mail", []string{"jobs/notify"}, nil},
 		{"github.com/emersion", nil, []string{"jobs/notify"}}, // a mail server
+		{"github.com/robfig/cron", []string{"jobs/calendar"}, nil},
 		{"html/template", []string{"web"}, nil},
 		{"github.com/spf13", []string{"cmd"}, nil},
 		{"golang.org/x/crypto", []string{"jobs/secret"}, nil},
-		{"go.yaml.in/yaml", []string{"cmd"}, nil},
+		{"go.yaml.in/yaml", []string{"cmd", "jobs"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},
 		{"testing", []string{"storage/storagetest", "jobs/redistest"}, all},

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -207,101 +204,6 @@ func (c *cli) exampleInvoiceCmd() *cobra.Command {
 		_, err := c.out.Write(invoice.Example())
 		return err
 	}}
-}
-
-func (c *cli) scheduleListCmd() *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "List schedules", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
-			list, err := store.Schedules(ctx)
-			if err != nil {
-				return err
-			}
-			return c.print(list, func(w io.Writer) {
-				fmt.Fprintln(w, "SCHEDULE\tCRON\tZONE\tTENANT\tKIND\tLAST")
-				for _, s := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Cron, s.Zone, s.Tenant, s.Kind, stamp(s.LastFire))
-				}
-			})
-		})
-	}}
-}
-
-func (c *cli) schedulePutCmd() *cobra.Command {
-	var f reportFlags
-	var invoices bool
-	s := storage.Schedule{Kind: "report"}
-	cmd := &cobra.Command{
-		Use: "put NAME REPORT", Short: "Dispatch a report or the invoices of a source by the clock; replaces the schedule of this name",
-		Long: "Dispatches REPORT by the clock, or, with --invoices, the invoices of that source. Parameters may be words for days,\n" +
-			"reckoned from the fire time in its zone: @today, @yesterday, @tomorrow, @first-of-month, @first-of-last-month,\n@this-month, @last-month, @this-year, @last-year.",
-		Example: "  fenceline schedule put monday stock --cron '0 6 * * 1' --zone Europe/Berlin\n" +
-			"  fenceline schedule put billing monthly --invoices --param month=@last-month --cron '0 3 1 * *' --zone Europe/Berlin",
-		Args: exactly("NAME", "REPORT"), RunE: func(cmd *cobra.Command, args []string) error {
-			s.Zone = cmp.Or(f.choice.Zone, "UTC") // the days of the report are those of its schedule
-			s.Name = args[0]
-			var err error
-			if s.Payload, err = f.payload(args[1], cmd.Flags()); err != nil {
-				return err
-			}
-			if invoices {
-				values, err := parseParams(f.params)
-				if err != nil {
-					return err
-				}
-				s.Kind = jobs.InvoiceRunName
-				if s.Payload, err = rawJSON(map[string]any{"source": args[1], "params": values}); err != nil {
-					return err
-				}
-			}
-			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				if err := checkScheduled(ctx, a, s); err != nil {
-					return err
-				}
-				if err := a.store.PutSchedule(ctx, s); err != nil {
-					return err
-				}
-				return c.print(map[string]string{"schedule": s.Name}, func(w io.Writer) { fmt.Fprintln(w, "saved schedule", s.Name) })
-			})
-		},
-	}
-	cmd.Flags().StringVar(&s.Cron, "cron", "", "five fields, or @daily and the like")
-	cmd.Flags().StringVar(&s.Tenant, "tenant", jobs.DefaultTenant, "whose export it is")
-	cmd.Flags().BoolVar(&invoices, "invoices", false, "REPORT is a source of invoices")
-	f.register(cmd.Flags())
-	return cmd
-}
-
-// checkScheduled refuses what would be refused if the schedule fired now.
-func checkScheduled(ctx context.Context, a *app, s storage.Schedule) error {
-	_, zone, err := jobs.ParseCron(s.Cron, s.Zone)
-	if err != nil {
-		return err
-	}
-	payload, err := jobs.ResolveDays(s.Payload, time.Now().In(zone))
-	if err != nil {
-		return err
-	}
-	return a.dispatcher.Check(ctx, jobs.Request{Kind: s.Kind, Tenant: s.Tenant, Payload: payload})
-}
-
-func (c *cli) scheduleDeleteCmd() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a schedule; its jobs stay", Args: exactly("NAME"), Example: "  fenceline schedule delete monday --yes",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.confirm(fmt.Sprintf("Delete the schedule %s?", args[0]), yes); err != nil {
-				return err
-			}
-			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
-				if err := store.DeleteSchedule(ctx, args[0]); err != nil {
-					return err
-				}
-				return c.print(map[string]string{"deleted": args[0]}, func(w io.Writer) { fmt.Fprintln(w, "deleted schedule", args[0]) })
-			})
-		},
-	}
-	yesFlag(cmd, &yes)
-	return cmd
 }
 
 func (c *cli) more(w io.Writer, next string) {

@@ -70,19 +70,6 @@ func (c *cli) workCmd() *cobra.Command {
 	}}
 }
 
-func (c *cli) scheduleCmd() *cobra.Command {
-	work := &cobra.Command{Use: "work", Short: "Dispatch schedules, ring for jobs, clean up and send notices", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.daemon(cmd.Context(), true, func(ctx context.Context, a *app) error {
-			deliverer, err := a.deliverer()
-			if err != nil {
-				return err
-			}
-			return runParts(ctx, a.scheduler().Run, a.relay().Run, deliverer.Run)
-		})
-	}}
-	return group("schedule", "Jobs by the clock", work, c.scheduleListCmd(), c.schedulePutCmd(), c.scheduleDeleteCmd())
-}
-
 // startPatience is how long a part waits for its servers when it starts: after a
 // power cut everything starts at once.
 const startPatience = time.Minute

@@ -2,6 +2,7 @@ package report
 
 import (
 	_ "embed"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,16 @@ func loadZone(name string) (*time.Location, bool) {
 	}
 	zone, err := time.LoadLocation(name)
 	return zone, err == nil
+}
+
+// LoadZone finds a time zone by its name in the IANA tz database. The error is a
+// phrase to be put after the name.
+func LoadZone(name string) (*time.Location, error) {
+	zone, ok := loadZone(name)
+	if !ok {
+		return nil, errors.New(zoneProblem(name))
+	}
+	return zone, nil
 }
 
 func zoneProblem(name string) string {

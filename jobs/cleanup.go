@@ -1,0 +1,23 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+// cleanUp runs the clean-up of a [Scheduler].
+func (s *Scheduler) cleanUp(ctx context.Context) {
+	res, err := s.sweep.Run(ctx)
+	switch {
+	case errors.Is(err, storage.ErrBusy) || ctx.Err() != nil:
+	case err != nil:
+		s.log.Error("clean-up", "error", err)
+	case res.Planned > 0:
+		s.log.Info("cleaned up", "condemned", res.Condemned, "deleted", res.Deleted, "bytes", res.Bytes, "failed", res.Failed)
+	}
+	if err := s.store.PruneSecrets(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("prune", "error", err)
+	}
+}
