@@ -53,6 +53,7 @@ bench: bench-tools
 
 # The peers that benchmarks run beside us, besides what the tests need.
 bench-tools: tools
+	@mkdir -p bin; cd jobs/testdata/river && go build -o ../../../bin/riverpeer .
 	@packages=; have() { command -v "$$1" >/dev/null; }; \
 	[ -e /usr/include/xlsxwriter.h ] || packages="$$packages libxlsxwriter-dev"; \
 	have wkhtmltopdf || packages="$$packages wkhtmltopdf"; \

@@ -114,6 +114,14 @@ func reportPeers(b *testing.B, how string, n int, us, peer, bare []measured) {
 	}
 }
 
+// breathe lets a queue be idle for a while, or a database have its rest between
+// two questions: what is measured here is time.
+func breathe(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
 func processSeconds() float64 {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
@@ -133,7 +141,7 @@ func spread16(how string, n int, do func(i int)) {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 				do(int(i))
 				if how == "idle" {
-					time.Sleep(150 * time.Millisecond) // a benchmark of an idle queue
+					breathe(150 * time.Millisecond)
 				}
 			}
 		})
@@ -165,7 +173,7 @@ func benchOurs(b *testing.B, how string, n, workers int) measured {
 	m.CPU = processSeconds()
 	stop := w.worker(func(c *jobs.WorkerConfig) { c.Concurrency, c.Lease = workers, 30*time.Second })
 	if how == "idle" {
-		time.Sleep(time.Second)
+		breathe(time.Second)
 	}
 	began = time.Now()
 	if how != "bulk" {
@@ -196,7 +204,7 @@ func (w *world) completed(n int) {
 		if done >= n {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
+		breathe(5 * time.Millisecond)
 	}
 }
 
@@ -251,7 +259,7 @@ func benchAsynq(b *testing.B, how string, n, workers int) measured {
 	})))
 	defer srv.Shutdown()
 	if how == "idle" {
-		time.Sleep(time.Second)
+		breathe(time.Second)
 	}
 	began = time.Now()
 	if how != "bulk" {

@@ -203,6 +203,12 @@ func parse(t *testing.T, fset *token.FileSet, name string, text []byte) source {
 
 // repositoryTexts are the text files that belong to the repository, by path: not
 // what is hidden, and not what using it makes (see .gitignore).
+// foreign reports whether a folder is a module of its own: a peer of a benchmark.
+func foreign(root fs.FS, name string) bool {
+	_, err := fs.Stat(root, path.Join(name, "go.mod"))
+	return err == nil
+}
+
 func repositoryTexts(t *testing.T) map[string][]byte {
 	t.Helper()
 	texts, root := map[string][]byte{}, os.DirFS(repository)
@@ -212,7 +218,7 @@ func repositoryTexts(t *testing.T) map[string][]byte {
 			return err
 		case name == ".":
 			return nil
-		case d.IsDir() && (name[0] == '.' && name != ".ci" || slices.Contains(madeByUse(), name)):
+		case d.IsDir() && (name[0] == '.' && name != ".ci" || slices.Contains(madeByUse(), name) || foreign(root, name)):
 			return fs.SkipDir
 		case d.IsDir() || !d.Type().IsRegular():
 			return nil
