@@ -68,6 +68,8 @@ func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]Seal
 	}
 	rows, err := s.pool.Query(ctx, `SELECT 'live', m[1], count(*) FROM (SELECT payload FROM fenceline.jobs WHERE state IN ('queued', 'running', 'cancelling')
 			UNION ALL SELECT payload FROM `+openCalls+`) j, `+sealedKeys+` GROUP BY 2
+		UNION ALL SELECT 'live', split_part(v.kept, '.', 2), count(*) FROM fenceline.notify_targets, LATERAL (VALUES (secret), (old_secret)) AS v(kept)
+			WHERE v.kept ~ '^v[0-9]+\.[a-z0-9-]+\.' GROUP BY 2
 		UNION ALL SELECT 'failed', m[1], count(*) FROM fenceline.jobs, `+sealedKeys+` WHERE state = 'failed' GROUP BY 2
 		UNION ALL SELECT 'finished', m[1], count(*) FROM (SELECT payload FROM fenceline.jobs WHERE `+over+`) j, `+sealedKeys+` GROUP BY 2`, newest)
 	if err != nil {
@@ -79,7 +81,7 @@ func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]Seal
 		u := uses[key]
 		switch what {
 		case "live":
-			u.Live = n
+			u.Live += n
 		case "failed":
 			u.Failed = n
 		default:

@@ -172,3 +172,34 @@ func (s *Store) RemoveTarget(ctx context.Context, scope Scope, id uuid.UUID) err
 	}
 	return nil
 }
+
+// TargetSecret is a secret of a webhook as it is kept. It must not be logged.
+type TargetSecret struct {
+	ID                uuid.UUID
+	Tenant, Name, URL string
+	Kept              string
+}
+
+// TargetSecrets lists the secrets of all webhooks, those before a rotation too.
+func (s *Store) TargetSecrets(ctx context.Context) ([]TargetSecret, error) {
+	rows, err := s.pool.Query(ctx, `SELECT t.id, t.tenant, t.name, t.url, v.kept FROM fenceline.notify_targets t,
+		LATERAL (VALUES (t.secret), (t.old_secret)) AS v(kept) WHERE t.kind = 'webhook' AND v.kept IS NOT NULL ORDER BY t.id`)
+	if err != nil {
+		return nil, fmt.Errorf("list the secrets of targets: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TargetSecret])
+	if err != nil {
+		return nil, fmt.Errorf("list the secrets of targets: %w", err)
+	}
+	return list, nil
+}
+
+// ResealTarget keeps a secret in another form, if it is still what was read.
+func (s *Store) ResealTarget(ctx context.Context, was TargetSecret, now string) (bool, error) {
+	tag, err := s.pool.Exec(ctx, `UPDATE fenceline.notify_targets SET secret = CASE WHEN secret = $2 THEN $3 ELSE secret END,
+		old_secret = CASE WHEN old_secret = $2 THEN $3 ELSE old_secret END WHERE id = $1 AND (secret = $2 OR old_secret = $2)`, was.ID, was.Kept, now)
+	if err != nil {
+		return false, fmt.Errorf("keep the secret of target %s: %w", was.Name, err)
+	}
+	return tag.RowsAffected() == 1, nil
+}

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w.base = "http://" + ln.Addr().String()
 	conf := Config{
 		Store: w.store, Files: w.files, Dispatcher: w.dispatcher, Reports: reports, PublicURL: w.base,
-		Targets: notify.NewTargets(w.store, must(notify.NewGuard([]string{"hooks.internal"}))(t)),
+		Targets: notify.NewTargets(w.store, must(notify.NewGuard([]string{"hooks.internal"}))(t), nil),
 		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Lease: 30 * time.Second,
 		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "fenceline_up 1\n") }),
 	}

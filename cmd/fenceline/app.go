@@ -18,6 +18,7 @@ import (
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/demo"
+	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 	"github.com/fenceline/fenceline/web"
@@ -33,6 +34,7 @@ type app struct {
 	redis      jobs.Redis // without a client when the app does not work
 	reports    *jobs.Reports
 	registry   *jobs.Registry
+	keys       *secret.Keyring // nil: none
 	dispatcher *jobs.Dispatcher
 	metrics    *prometheus.Registry
 	name       string
@@ -95,6 +97,7 @@ func (a *app) register() (err error) {
 		return err
 	}
 	keys, err := a.conf.keyring()
+	a.keys = keys
 	if err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (a *app) deliverer() (*notify.Deliverer, error) {
 		return nil, err
 	}
 	return notify.NewDeliverer(notify.Config{
-		Store: a.store, Log: a.log, Guard: a.conf.Guard, Mailer: a.conf.Mailer, PublicURL: a.conf.url(a.conf.Addr), Keep: a.conf.NotifyKeep, Metrics: metrics,
+		Store: a.store, Log: a.log, Guard: a.conf.Guard, Keys: a.keys, Mailer: a.conf.Mailer, PublicURL: a.conf.url(a.conf.Addr), Keep: a.conf.NotifyKeep, Metrics: metrics,
 	}), nil
 }
 
@@ -200,7 +203,7 @@ func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease,
-		Targets: notify.NewTargets(a.store, a.conf.Guard),
+		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys),
 	})
 }
 

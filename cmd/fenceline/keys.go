@@ -13,6 +13,7 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -183,7 +184,11 @@ func (c *cli) keysRotateCmd() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("after %d jobs: %w", r.Jobs, err)
 				}
-				return c.printRotation(r)
+				hooks, err := notify.ResealSecrets(ctx, store, ring)
+				if err != nil {
+					return &coded{exitPartly, err}
+				}
+				return c.printRotation(r, hooks)
 			})
 		},
 	}
@@ -191,9 +196,15 @@ func (c *cli) keysRotateCmd() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printRotation(r jobs.Rotation) error {
-	err := c.print(r, func(w io.Writer) {
+func (c *cli) printRotation(r jobs.Rotation, hooks int64) error {
+	err := c.print(struct {
+		jobs.Rotation
+		Webhooks int64 `json:"webhooks"`
+	}{r, hooks}, func(w io.Writer) {
 		fmt.Fprintf(w, "sealed %d values of %d jobs again with key %s; %d jobs are left\n", r.Values, r.Jobs, r.Key, r.Left)
+		if hooks > 0 {
+			fmt.Fprintf(w, "sealed %d secrets of webhooks with it\n", hooks)
+		}
 		for _, why := range slices.Sorted(maps.Keys(r.Unopened)) {
 			fmt.Fprintf(w, "%d jobs: %s\n", r.Unopened[why], why)
 		}

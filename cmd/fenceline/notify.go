@@ -25,8 +25,12 @@ func (c *cli) notifyCmd() *cobra.Command {
 
 // withTargets opens the database for what is done to targets.
 func (c *cli) withTargets(ctx context.Context, fn func(context.Context, *storage.Store, *notify.Targets) error) error {
+	keys, err := c.conf.keyring()
+	if err != nil {
+		return err
+	}
 	return c.withStore(ctx, func(ctx context.Context, store *storage.Store) error {
-		return fn(ctx, store, notify.NewTargets(store, c.conf.Guard))
+		return fn(ctx, store, notify.NewTargets(store, c.conf.Guard, keys))
 	})
 }
 

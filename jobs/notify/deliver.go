@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	Store *storage.Store
 	Log   *slog.Logger
 	Guard *Guard // which webhooks may be reached; nil for the public internet only
+	// Keys open the secrets of webhooks that were sealed; nil for none.
+	Keys *secret.Keyring
 	// Mailer sends mail; nil leaves mail to other deliverers: it waits.
 	Mailer *Mailer
 	// PublicURL is that of the dashboard, for links; empty leaves them out.
@@ -62,7 +65,7 @@ func NewDeliverer(c Config) *Deliverer {
 	if c.Guard == nil {
 		c.Guard = &Guard{}
 	}
-	d := &Deliverer{Config: c, freeze: freezer{c.PublicURL}, kinds: []string{storage.TargetWebhook}, webhook: newWebhook(c.Guard, c.TLS),
+	d := &Deliverer{Config: c, freeze: freezer{c.PublicURL}, kinds: []string{storage.TargetWebhook}, webhook: newWebhook(c.Guard, c.Keys, c.TLS),
 		done: make(chan storage.Parcel, places), busy: map[uuid.UUID]int{}, failing: map[uuid.UUID]bool{}}
 	if c.Mailer != nil {
 		d.kinds = append(d.kinds, storage.TargetMail)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -28,11 +29,13 @@ const (
 type Targets struct {
 	store *storage.Store
 	guard *Guard
+	keys  *secret.Keyring
 }
 
-// NewTargets is for targets whose addresses the guard lets in.
-func NewTargets(store *storage.Store, guard *Guard) *Targets {
-	return &Targets{store: store, guard: guard}
+// NewTargets is for targets whose addresses the guard lets in. Their secrets are
+// sealed with the first of keys; without keys (nil) they are kept as they are.
+func NewTargets(store *storage.Store, guard *Guard, keys *secret.Keyring) *Targets {
+	return &Targets{store: store, guard: guard, keys: keys}
 }
 
 // Request asks for a target. A webhook has a URL, mail has addresses.
@@ -56,7 +59,7 @@ var (
 // Add checks a request and adds the target. The secret of a webhook is answered
 // here and never again. Bad input is an invalid.Error, a name that is taken
 // [storage.ErrTargetExists].
-func (t *Targets) Add(ctx context.Context, r Request) (target storage.Target, secret string, err error) {
+func (t *Targets) Add(ctx context.Context, r Request) (target storage.Target, plain string, err error) {
 	if len(r.Topics) == 0 {
 		r.Topics = []string{storage.TopicPublished, storage.TopicFailed}
 	}
@@ -72,15 +75,13 @@ func (t *Targets) Add(ctx context.Context, r Request) (target storage.Target, se
 	}
 	sealed := ""
 	if r.Kind == storage.TargetWebhook {
-		secret = NewSecret()
-		if sealed, err = sealSecret(secret); err != nil {
-			return storage.Target{}, "", err
-		}
+		plain = NewSecret()
+		sealed = sealSecret(t.keys, r.URL, plain)
 	}
 	target, err = t.store.AddTarget(ctx, storage.Target{
 		Tenant: r.Tenant, Name: r.Name, Kind: r.Kind, URL: r.URL, Addresses: r.Addresses, Topics: r.Topics, JobKinds: r.JobKinds,
 	}, sealed)
-	return target, secret, err
+	return target, plain, err
 }
 
 func (t *Targets) check(r Request) error {
@@ -152,7 +153,7 @@ func checkAddress(text string) error {
 
 // Rotate gives a webhook another secret, which is answered here and never
 // again. Until [BothValid] has passed, the one before signs too.
-func (t *Targets) Rotate(ctx context.Context, scope storage.Scope, id uuid.UUID) (target storage.Target, secret string, err error) {
+func (t *Targets) Rotate(ctx context.Context, scope storage.Scope, id uuid.UUID) (target storage.Target, plain string, err error) {
 	target, err = t.store.Target(ctx, scope, id)
 	if err != nil {
 		return storage.Target{}, "", err
@@ -160,13 +161,9 @@ func (t *Targets) Rotate(ctx context.Context, scope storage.Scope, id uuid.UUID)
 	if target.Kind != storage.TargetWebhook {
 		return storage.Target{}, "", invalid.New("target", target.Name, "is for mail and has no secret to rotate")
 	}
-	secret = NewSecret()
-	sealed, err := sealSecret(secret)
-	if err != nil {
-		return storage.Target{}, "", err
-	}
-	target, err = t.store.RotateTarget(ctx, scope, id, sealed, BothValid)
-	return target, secret, err
+	plain = NewSecret()
+	target, err = t.store.RotateTarget(ctx, scope, id, sealSecret(t.keys, target.URL, plain), BothValid)
+	return target, plain, err
 }
 
 // Test sends a target a delivery of the topic test. One that is disabled is refused: nothing would be sent.

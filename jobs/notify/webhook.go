@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -20,11 +21,12 @@ const maxAnswer = 1 << 10
 // webhook sends deliveries by HTTP.
 type webhook struct {
 	guard  *Guard
+	keys   *secret.Keyring
 	client *http.Client
 }
 
-func newWebhook(g *Guard, tlsConfig *tls.Config) *webhook {
-	return &webhook{guard: g, client: g.client(tlsConfig)}
+func newWebhook(g *Guard, keys *secret.Keyring, tlsConfig *tls.Config) *webhook {
+	return &webhook{guard: g, keys: keys, client: g.client(tlsConfig)}
 }
 
 func (w *webhook) send(ctx context.Context, d storage.Parcel) result {
@@ -63,7 +65,7 @@ func (w *webhook) request(ctx context.Context, d storage.Parcel) (*http.Request,
 	secrets := make([]string, len(d.Secrets))
 	for i, kept := range d.Secrets {
 		var err error
-		if secrets[i], err = openSecret(kept); err != nil {
+		if secrets[i], err = openSecret(w.keys, d.URL, kept); err != nil {
 			return nil, fmt.Errorf("not sent: open the secret: %w", err)
 		}
 	}

@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	w.store, err = storage.Open(w.ctx, w.url, storage.Options{})
 	w.must(err)
 	t.Cleanup(w.store.Close)
-	w.targets = NewTargets(w.store, newGuard(t, "127.0.0.1"))
+	w.targets = NewTargets(w.store, newGuard(t, "127.0.0.1"), nil)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("log of the deliverers:\n%s", w.log)
