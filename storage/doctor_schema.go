@@ -140,7 +140,7 @@ func (d *Doctor) Functions(ctx context.Context) ([]Fault, error) {
 	var faults []Fault
 	for _, name := range slices.Sorted(maps.Keys(want.functions)) {
 		text, there := texts[name]
-		f := Fault{Name: "function " + name, Guards: !tells(name), Differs: true}
+		f := Fault{Name: "function " + name, Guards: guardsLaw(name), Differs: true}
 		switch {
 		case !there:
 			f.What = "missing"
@@ -309,10 +309,16 @@ type trigger struct {
 
 func (t trigger) name() string { return "trigger " + t.called + " on " + t.table }
 
-func (t trigger) guards() bool { return !tells(t.function) }
+func (t trigger) guards() bool { return guardsLaw(t.function) }
 
 // tells is true for functions that only wake those who wait for news.
 func tells(function string) bool { return function == "tell" || strings.HasPrefix(function, "tell_") }
+
+// guardsLaw reports whether a law leans on a function: not on those that wake, and not on those of limits.
+func guardsLaw(function string) bool {
+	return !tells(function) && !slices.Contains([]string{"run_is_live", "take_rate", "give_back_rate", "take_hold", "release_hold", "wait_for_hold",
+		"leave_limits", "enter_circuit", "leave_circuit", "prune_limits", "reset_limit"}, function)
+}
 
 var (
 	dollarQuoted   = regexp.MustCompile(`(?s)\$\$.*?\$\$`)

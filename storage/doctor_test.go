@@ -354,6 +354,8 @@ func TestDoctorSeesWhatWasChanged(t *testing.T) {
 		{"ALTER TABLE fenceline.exports DISABLE TRIGGER guard", "trigger guard on exports is disabled", true},
 		{"ALTER TABLE fenceline.exports ENABLE REPLICA TRIGGER guard_new", "trigger guard_new on exports is disabled", true},
 		{"ALTER TABLE fenceline.jobs DISABLE TRIGGER tell", "trigger tell on jobs is disabled", false},
+		{"DROP TRIGGER wait_for_hold ON fenceline.jobs", "trigger wait_for_hold on jobs is missing", false},
+		{"DROP FUNCTION fenceline.take_rate", "function take_rate is missing", false},
 		{"DROP TRIGGER guard_delete ON fenceline.attempts", "trigger guard_delete on attempts is missing", true},
 		{"CREATE OR REPLACE TRIGGER guard BEFORE INSERT ON fenceline.files FOR EACH ROW EXECUTE FUNCTION fenceline.guard_file()",
 			"trigger guard on files is not as migrated", true},
