@@ -71,7 +71,7 @@ func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		c.upCmd(), c.serveCmd(), c.workCmd(),
 		c.scheduleCmd(),
-		c.dispatchCmd(), c.jobCmd(), c.batchCmd(), c.notifyCmd(),
+		c.dispatchCmd(), c.jobCmd(), c.batchCmd(), c.limitCmd(), c.notifyCmd(),
 		c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(),
 		c.fenceCmd(),
 		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(),
