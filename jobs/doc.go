@@ -37,6 +37,21 @@
 // first, and a row for each fire time decides. Package calendar says when a cron
 // expression comes, also when clocks change. A [Scheduler] does so for ever.
 //
+// # Limits
+//
+// A kind may be inside [Middleware], the first outermost: [RateLimit],
+// [WithoutOverlapping], [ThrottleExceptions], [WithTimeout], [SkipWhen],
+// [SkipCancelled], and whatever a program writes itself. One that answers
+// [Release] lets the job wait, which is no attempt. The order matters: skip what
+// need not run, then the circuit, then the hold, then the rate, where the job
+// really starts, then the timeout, around the work alone. A panic anywhere is an
+// error, with its stack, for all that is outside of it.
+//
+// All of it is counted in PostgreSQL, by its clock, in one round trip each. A hold
+// or a probe belongs to a run and is valid while that run lives in the jobs'
+// table, so none can be left behind. Like a lease they keep work from being done
+// twice and guard nothing (law L9).
+//
 // # Kinds
 //
 // A [Kind] turns a payload into files. [Reports] reads a source once and writes

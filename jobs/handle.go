@@ -183,14 +183,6 @@ func (e *skipError) Error() string { return "skipped: " + e.reason }
 // Skip ends the job as cancelled, with the reason kept: there is nothing to do.
 func Skip(reason string) error { return &skipError{reason: reason} }
 
-// wrap puts middleware around a handler, the first outermost.
-func wrap(h Handler, middleware []Middleware) Handler {
-	for i := len(middleware) - 1; i >= 0; i-- {
-		h = middleware[i](h)
-	}
-	return h
-}
-
 // canonicalValue checks that JSON can be stored as it is.
 func canonicalValue(raw json.RawMessage) (json.RawMessage, error) {
 	wrapped, err := canonicalJSON(json.RawMessage(`{"value":` + string(raw) + `}`))

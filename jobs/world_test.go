@@ -58,10 +58,7 @@ type redisServer interface{ URL() string }
 
 func newWorld(t testing.TB, server redisServer) *world {
 	t.Helper()
-	return worldAt(t, server, storagetest.Database(t, func(ctx context.Context, url string) error {
-		_, err := storage.Migrate(ctx, url)
-		return err
-	}))
+	return worldAt(t, server, storagetest.Database(t, jobs.Migrated))
 }
 
 // worldAt is a world in a database that is migrated.
