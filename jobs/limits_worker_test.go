@@ -233,7 +233,9 @@ func TestTheSchedulerPrunesLimits(t *testing.T) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := jobs.NewScheduler(w.store, w.dispatcher, sweep, 10*time.Millisecond, w.log).Run(ctx); err != nil {
+		if err := jobs.NewScheduler(jobs.SchedulerConfig{
+			Schedules: jobs.NewSchedules(w.store, w.dispatcher, w.log), Store: w.store, Sweep: sweep, SweepEvery: 10 * time.Millisecond, Log: w.log,
+		}).Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
