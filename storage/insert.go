@@ -102,6 +102,9 @@ func (n NewJob) WithID(id uuid.UUID) NewJob {
 	return n
 }
 
+// ID is the id that was chosen with [NewJob.WithID]; zero when none was.
+func (n NewJob) ID() uuid.UUID { return n.id }
+
 // InsertJob is [Store.InsertJobs] for one, and answers the job. With an
 // idempotency key that belongs to another request the error is [ErrKeyReused].
 func (s *Store) InsertJob(ctx context.Context, tx Tx, n NewJob) (job Job, created bool, err error) {

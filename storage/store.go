@@ -39,6 +39,9 @@ type Options struct {
 	MaxConns int32
 	// DirectURL leads past a pooler to the same database, for [Store.Listen]; empty where none is needed.
 	DirectURL string
+	// Watch, unless nil, is called before each statement is sent, by the goroutine that sends it and with its
+	// context; what it answers, unless nil, is called with the outcome. It is for tests, which may let it wait.
+	Watch func(ctx context.Context, sql string) (done func(error))
 }
 
 // Open connects to PostgreSQL by a URL or key=value string. It does not
@@ -73,19 +76,30 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if between && conf.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		conf.ConnConfig.DefaultQueryExecMode = statementMode
 	}
+	if o.Watch != nil {
+		conf.ConnConfig.Tracer = watcher{o.Watch}
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, conf)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
+	if err := s.over(pool); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// over lays the store over a pool, which is closed when that fails.
+func (s *Store) over(pool *pgxpool.Pool) error {
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
 		Logger: logger.Discard, SkipDefaultTransaction: true, DisableAutomaticPing: true,
 	})
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("open gorm: %w", err)
+		return fmt.Errorf("open gorm: %w", err)
 	}
 	s.pool, s.db = pool, db
-	return s, nil
+	return nil
 }
 
 // Pooled answers how it was seen that a pooler is in between that keeps no
@@ -94,7 +108,12 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 func (s *Store) Pooled() string { return s.pooled }
 
 // Close returns the connections. It waits for statements in flight.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() {
+	if db, err := s.db.DB(); err == nil {
+		_ = db.Close() // what gorm borrowed; a goroutine of it would stay
+	}
+	s.pool.Close()
+}
 
 // Ping reports whether the database answers and is a primary that takes writes.
 func (s *Store) Ping(ctx context.Context) error {
