@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
@@ -44,14 +46,34 @@ type Receipt struct {
 // caller's transaction needs no hook after the commit, and a Redis that is down
 // delays jobs but refuses none.
 type Dispatcher struct {
-	store    *storage.Store
+	store    Sink
 	registry *Registry
-	inserts  *inserts
+	inserts  *inserts // nil when the sink is no store
+}
+
+// Sink is where a [Dispatcher] puts what it has checked: a [*storage.Store], or
+// the memory of a test (package jobstest). Errors and what answers for a job that
+// is there already are those of the store.
+type Sink interface {
+	// Transaction runs fn in a transaction of its own; a memory may give it nil.
+	Transaction(ctx context.Context, fn func(storage.Tx) error) error
+	InsertJob(ctx context.Context, tx storage.Tx, n storage.NewJob) (job storage.Job, created bool, err error)
+	InsertJobs(ctx context.Context, tx storage.Tx, list []storage.NewJob) ([]storage.Inserted, error)
+	CreateBatch(ctx context.Context, tx storage.Tx, b storage.Batch) (storage.Batch, error)
+	// JobIn reads a job, also one that tx has inserted.
+	JobIn(ctx context.Context, tx storage.Tx, id uuid.UUID) (storage.Job, error)
 }
 
 // NewDispatcher prepares a dispatcher for the kinds of a registry.
 func NewDispatcher(store *storage.Store, registry *Registry) *Dispatcher {
-	return &Dispatcher{store: store, registry: registry, inserts: &inserts{store: store}}
+	d := NewDispatcherInto(store, registry)
+	d.inserts = &inserts{store: store}
+	return d
+}
+
+// NewDispatcherInto is [NewDispatcher] for a sink that need not be a database.
+func NewDispatcherInto(sink Sink, registry *Registry) *Dispatcher {
+	return &Dispatcher{store: sink, registry: registry}
 }
 
 // Kinds lists the kinds that can be dispatched.
@@ -72,7 +94,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx storage.Tx, r Request, opt
 		return Receipt{}, err
 	}
 	var receipt Receipt
-	if tx == nil && job.Batch == nil {
+	if tx == nil && job.Batch == nil && d.inserts != nil {
 		receipt, err = d.insertAlone(ctx, job)
 	} else {
 		err = d.in(ctx, tx, func(tx storage.Tx) error {

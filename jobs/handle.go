@@ -22,6 +22,7 @@ type Work struct {
 
 	store *storage.Store
 	job   storage.Job
+	trial *Trial // nil outside of tests
 
 	mu       sync.Mutex
 	progress json.RawMessage
@@ -44,8 +45,9 @@ func (w *Work) Progress(done, total int64, note string) {
 		Note  string `json:"note,omitempty"`
 	}{done, total, storable(note)})
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.progress, w.changed = raw, true
+	w.mu.Unlock()
+	w.trial.reported(raw)
 }
 
 // news is the progress since the last call; nil when there is none.
@@ -66,7 +68,7 @@ func (w *Work) Previous(ctx context.Context, into any) (bool, error) {
 	if w.job.AfterJob == nil {
 		return false, nil
 	}
-	raw, err := w.store.ResultOf(ctx, *w.job.AfterJob)
+	raw, err := w.around().ResultOf(ctx, *w.job.AfterJob)
 	if err != nil || raw == nil {
 		return false, err
 	}
@@ -79,11 +81,19 @@ func (w *Work) Previous(ctx context.Context, into any) (bool, error) {
 // Batch is the batch that the job belongs to, or that it was called by; false
 // when there is none.
 func (w *Work) Batch(ctx context.Context) (storage.Batch, bool, error) {
-	b, err := w.store.BatchOf(ctx, w.job.ID)
+	b, err := w.around().BatchOf(ctx, w.job.ID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return storage.Batch{}, false, nil
 	}
 	return b, err == nil, err
+}
+
+// around is who knows the jobs around this one.
+func (w *Work) around() Surroundings {
+	if w.trial != nil && w.trial.Around != nil {
+		return w.trial.Around
+	}
+	return w.store
 }
 
 // Handler does the work of a job, or of what is inside a middleware. It must stop

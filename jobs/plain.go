@@ -105,13 +105,14 @@ func (w *Worker) linger(ctx context.Context, queue string) bool {
 // database has decided about it already.
 func (w *Worker) runPlain(ctx context.Context, job storage.Job) *storage.Finish {
 	started := time.Now()
-	work := &Work{store: w.store, job: job, Log: w.log.With("job", job.ID, "kind", job.Kind, "run", *job.RunID)}
+	work := &Work{store: w.store, job: job, trial: w.trial, Log: w.log.With("job", job.ID, "kind", job.Kind, "run", *job.RunID)}
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timeout := time.AfterFunc(time.Duration(job.TimeoutSeconds)*time.Second, func() { cancel(errTimeout) })
 	defer timeout.Stop()
 	w.runs.begin(work, cancel)
 	err := w.do(alive, work)
+	w.trial.ended(err)
 	w.metrics.ended(job.Kind, err, time.Since(started))
 	f := finishOf(job, err)
 	if f == nil {

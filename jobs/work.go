@@ -61,6 +61,7 @@ type Worker struct {
 	patience  time.Duration
 	metrics   *Metrics
 	faults    Faults
+	trial     *Trial // nil outside of tests
 
 	id        uuid.UUID
 	client    *asynq.Client
@@ -232,7 +233,7 @@ func (w *Worker) workFirst(ctx context.Context, id uuid.UUID) {
 func (w *Worker) work(ctx context.Context, job storage.Job) {
 	started := time.Now()
 	var attempt storage.Begun
-	work := &Work{store: w.store, job: job, Log: w.log.With("job", job.ID, "kind", job.Kind)}
+	work := &Work{store: w.store, job: job, trial: w.trial, Log: w.log.With("job", job.ID, "kind", job.Kind)}
 	var middleware []Middleware
 	if kind, known := w.registry.kinds[job.Kind]; known {
 		middleware = kind.Middleware
@@ -243,6 +244,7 @@ func (w *Worker) work(ctx context.Context, job storage.Job) {
 			return err
 		}, middleware)(ctx, work)
 	})
+	w.trial.ended(err)
 	log := w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token, "kind", job.Kind)
 	if attempt.Token == 0 { // nothing was begun
 		w.notBegun(ctx, log, job, err)
