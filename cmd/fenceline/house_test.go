@@ -315,7 +315,7 @@ func doors() []door {
 		{"go.yaml.in/yaml", []string{"cmd", "jobs"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},
-		{"testing", []string{"storage/storagetest", "jobs/redistest"}, all},
+		{"testing", []string{"storage/storagetest", "jobs/redistest", "jobs/jobstest"}, all},
 	}
 }
 
