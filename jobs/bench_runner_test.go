@@ -19,6 +19,7 @@ import (
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/redistest"
+	"github.com/fenceline/fenceline/storage"
 )
 
 // measured is what a peer or we took for a number of no-op jobs.
@@ -272,4 +273,65 @@ func benchAsynq(b *testing.B, how string, n, workers int) measured {
 		m.Latency = append(m.Latency, at[i].Sub(asked[i]).Seconds())
 	}
 	return m
+}
+
+// BenchmarkFinished runs the same jobs beside ten thousand and beside a million that
+// have ended, in turns: what is over must cost nothing.
+func BenchmarkFinished(b *testing.B) {
+	n := benchCount(b, "FENCELINE_BENCH_JOBS", 10_000)
+	most := benchCount(b, "FENCELINE_BENCH_FINISHED", 1_000_000)
+	var few, many []float64
+	for b.Loop() {
+		for i, finished := range []int{10_000, most} {
+			w := newWorld(b, redistest.Shared(b))
+			w.finished(finished)
+			m := w.workOff(n)
+			if i == 0 {
+				few = append(few, m)
+			} else {
+				many = append(many, m)
+			}
+		}
+	}
+	slices.Sort(few)
+	slices.Sort(many)
+	b.ReportMetric(float64(n)/few[len(few)/2], "jobs/s-beside-10k")
+	b.ReportMetric(float64(n)/many[len(many)/2], "jobs/s-beside-1M")
+	b.ReportMetric(many[len(many)/2]/few[len(few)/2], "x-cost")
+}
+
+// finished fills the table with jobs that are done.
+func (w *world) finished(n int) {
+	w.t.Helper()
+	w.exec(fmt.Sprintf(`DO $$ BEGIN
+		SET LOCAL session_replication_role = replica; -- the guard lets jobs begin queued only
+		INSERT INTO fenceline.jobs (id, tenant, kind, queue, title, payload, payload_version, state, attempts, max_attempts, max_crashes, timeout_seconds,
+				request_hash, run_id, worker_id, created_at, started_at, finished_at)
+			SELECT gen_random_uuid(), 'default', 'plain', 'default', 'plain', '{"do": "noop"}', 1, 'done', 1, 3, 5, 3600, '', gen_random_uuid(), gen_random_uuid(),
+				t, t, t FROM (SELECT clock_timestamp() - i * interval '1 second' AS t FROM generate_series(1, %d) i) x;
+	END $$`, n))
+	w.exec("VACUUM (ANALYZE) fenceline.jobs")
+}
+
+// workOff dispatches n no-op jobs and answers the seconds until all are done.
+func (w *world) workOff(n int) float64 {
+	w.t.Helper()
+	w.does("noop", func(context.Context, *jobs.Work, plainPayload) (any, error) { return nil, nil })
+	items := make([]jobs.Item, n)
+	for i := range items {
+		items[i] = plainItem("noop", i)
+	}
+	began := time.Now()
+	receipts, err := w.dispatcher.DispatchAll(w.ctx, nil, items)
+	w.must(err)
+	stop := w.worker(func(c *jobs.WorkerConfig) { c.Concurrency, c.Lease = 100, 30*time.Second })
+	for left := true; left; breathe(5 * time.Millisecond) {
+		w.ask(&left, "SELECT EXISTS (SELECT FROM fenceline.jobs WHERE state IN ('queued', 'running'))")
+	}
+	took := time.Since(began).Seconds()
+	stop()
+	for _, r := range receipts[:3] {
+		w.ends(r.Job, storage.JobDone)
+	}
+	return took
 }
