@@ -31,6 +31,20 @@
 // worker that falls silent is a crash, counted apart; a worker that is stopped
 // and a lease that is lost count as nothing, and neither does waiting.
 //
+// # Plain jobs
+//
+// A kind that [Handle] makes does work and publishes nothing. Its jobs need no
+// token and no attempt row: a bell names their queue, and a slot of the worker that
+// hears it claims one job after the other until there are none. What the slots of a
+// worker claim and end within the same few milliseconds goes to PostgreSQL in one
+// statement and one commit, and so do the dispatches of a [Dispatcher]. Each run has
+// a random name; only who carries the newest one ends the job (L6). A worker beats once
+// for all of them. What must not be overtaken is written behind [Work.Fence].
+//
+// Chains and batches are rows like all others: the end of a job makes the next one of
+// its chain ready in the same transaction, and what has become of a batch is looked
+// up by the relays, never counted along, so nobody who dies can leave it hanging.
+//
 // # By the clock
 //
 // [Schedules] keeps and fires schedules; the database locks each for whoever looks
@@ -54,7 +68,7 @@
 //
 // # Kinds
 //
-// A [Kind] turns a payload into files. [Reports] reads a source once and writes
+// A [Kind] turns a payload into files, or is plain. [Reports] reads a source once and writes
 // every format that was asked for; package report knows definitions and formats,
 // and programs add sources and formats of their own. [InvoiceKind] renders one
 // document as PDF and e-invoice. [InvoiceRuns] issues the invoices of a source,
