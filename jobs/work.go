@@ -90,6 +90,9 @@ func NewWorker(c WorkerConfig) *Worker {
 // [ErrAskedToStop] when somebody has asked the worker to.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.register(ctx); err != nil {
+		if ctx.Err() != nil { // stopped while PostgreSQL was away
+			return nil
+		}
 		return err
 	}
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -31,10 +31,14 @@ type Worker struct {
 // TableName names the table for gorm.
 func (Worker) TableName() string { return "fenceline.workers" }
 
-// RegisterWorker makes a worker known. From then on it must beat: see [Store.BeatWorker].
+// RegisterWorker makes a worker known. From then on it must beat: see
+// [Store.BeatWorker]. A PostgreSQL that is away is waited for until ctx ends.
 func (s *Store) RegisterWorker(ctx context.Context, w Worker) error {
-	_, err := s.pool.Exec(ctx, `INSERT INTO fenceline.workers (id, name, host, pid, version, queues, concurrency) VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)
-		ON CONFLICT (id) DO NOTHING`, w.ID, w.Name, w.Host, w.PID, w.Version, string(w.Queues), w.Concurrency)
+	err := decide(ctx, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, `INSERT INTO fenceline.workers (id, name, host, pid, version, queues, concurrency) VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)
+			ON CONFLICT (id) DO NOTHING`, w.ID, w.Name, w.Host, w.PID, w.Version, string(w.Queues), w.Concurrency)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("make worker %s known: %w", w.Name, err)
 	}

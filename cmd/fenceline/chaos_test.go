@@ -40,6 +40,7 @@ type chaos struct {
 
 	mu      sync.Mutex
 	jobs    []storage.Job
+	booked  []uuid.UUID // plain jobs
 	reads   []pointerRead
 	stats   map[string]int
 	workLog []*lines // of workers that are gone
@@ -58,12 +59,13 @@ func TestChaos(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), *chaosFor)
 	defer cancel()
 	var wg sync.WaitGroup
-	for i, part := range []func(context.Context, *rand.Rand){c.changeData, c.dispatchJobs, c.read, c.read, c.sweepForEver, c.nemesis} {
+	for i, part := range []func(context.Context, *rand.Rand){c.changeData, c.dispatchJobs, c.read, c.read, c.sweepForEver, c.nemesis, c.book} {
 		wg.Go(func() { part(ctx, rand.New(rand.NewPCG(seed, uint64(i)))) }) // each draws its own numbers: their order is the seed's
 	}
 	wg.Wait()
 	c.calm()
 	c.checkJobs()
+	c.checkBookings()
 	c.checkHistory()
 	c.checkVerify()
 	t.Logf("seed %d: %v", seed, c.stats)
@@ -81,7 +83,9 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}}
 	_, err := storage.Migrate(t.Context(), c.pg.url)
 	c.must(err)
-	c.sql("CREATE TABLE chaos (version bigint NOT NULL)", "INSERT INTO chaos VALUES (1)")
+	c.sql("CREATE TABLE chaos (version bigint NOT NULL)", "INSERT INTO chaos VALUES (1)",
+		"CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL)", fmt.Sprintf("INSERT INTO accounts SELECT i, 0 FROM generate_series(0, %d) i", chaosAccounts-1),
+		"CREATE TABLE bookings (job uuid PRIMARY KEY, account int NOT NULL)")
 	c.store, err = storage.Open(t.Context(), c.pg.url, storage.Options{MaxConns: 8})
 	c.must(err)
 	t.Cleanup(c.store.Close)
@@ -90,7 +94,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	c.files, err = files.OpenLocal(c.env["FILES_DIR"], id)
 	c.must(err)
 	t.Cleanup(func() { _ = c.files.Close() })
-	registry, err := jobs.NewRegistry(chaosKind())
+	registry, err := jobs.NewRegistry(chaosKind(), bookKind(c.pg.url))
 	c.must(err)
 	c.disp = jobs.NewDispatcher(c.store, registry)
 	for range 3 {

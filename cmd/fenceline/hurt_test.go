@@ -23,7 +23,7 @@ import (
 func hurtProgram() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	x := extras{kinds: []jobs.Kind{chaosKind()}}
+	x := extras{kinds: []jobs.Kind{chaosKind(), bookKind(os.Getenv("DATABASE_URL"))}}
 	if point := os.Getenv("FENCELINE_TEST_KILL"); point != "" {
 		x.faults = killAt(point)
 	}
