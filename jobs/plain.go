@@ -32,7 +32,7 @@ func (w *Worker) serveQueue(ctx context.Context, queue string) {
 	lingered := false
 	for {
 		a := &ask{finish: finish}
-		if ctx.Err() == nil && !w.resting() && time.Since(began) < turnBudget {
+		if ctx.Err() == nil && !w.resting() && time.Since(began) < turnBudget && !w.gates.crowded(queue) && w.quota.take(ctx, finish != nil) {
 			a.queue, a.run = queue, uuid.New()
 			w.runs.expect(a.run)
 		}
@@ -42,6 +42,9 @@ func (w *Worker) serveQueue(ctx context.Context, queue string) {
 		}
 		w.turns.do(a)
 		w.settled(a)
+		if a.queue != "" {
+			w.quota.settle(a.claimed != nil)
+		}
 		finish = nil
 		switch {
 		case a.claimed != nil:

@@ -36,6 +36,15 @@ type WorkerConfig struct {
 	Lease time.Duration
 	// Grace is how long running attempts may go on after a stop.
 	Grace time.Duration
+	// Autoscale, unless empty, lets the slots of queues move between bounds by how long their jobs wait, Concurrency
+	// in all. The sum of the lower bounds is not above Concurrency. Queues without bounds have 1 to all; weights do not count.
+	Autoscale map[string]Bounds
+	// AutoscaleWait is how long jobs may wait before their queue gets more slots; five seconds when zero.
+	AutoscaleWait time.Duration
+	// The worker ends by itself after it has begun MaxJobs jobs, after MaxTime, or when nothing waits; zero is never.
+	MaxJobs       int
+	MaxTime       time.Duration
+	StopWhenEmpty bool
 	// Metrics may be nil.
 	Metrics *Metrics
 	// Faults is for tests; nil otherwise.
@@ -70,7 +79,10 @@ type Worker struct {
 	runs      *runs
 	drained   atomic.Bool // asked to take nothing new
 	stopping  atomic.Bool
+	exports   atomic.Int64 // slots that are at a job of an export
 	running   door
+	gates     *gates // nil unless it scales
+	quota     *quota // nil unless it is bounded
 }
 
 // NewWorker prepares a worker; [Worker.Run] starts it.
@@ -82,12 +94,14 @@ func NewWorker(c WorkerConfig) *Worker {
 		store: c.Store, files: c.Files, registry: c.Registry, redis: c.Redis, leaser: c.Leaser,
 		name: c.Name, log: c.Log.With("worker", c.Name), conf: c, lease: c.Lease, metrics: c.Metrics, faults: c.Faults,
 		heartbeat: min(c.Lease/4, beatEvery), patience: 5 * time.Second,
+		gates: newGates(c.Queues, c.Autoscale, c.Concurrency), quota: newQuota(c.MaxJobs),
 	}
 }
 
 // Run works until ctx ends. Then it takes nothing new, lets what runs go on for
 // the grace, cancels the rest and hands their jobs back. It ends by itself with
-// [ErrAskedToStop] when somebody has asked the worker to.
+// [ErrAskedToStop] when somebody has asked the worker to, or when it has done what
+// it was started for (MaxJobs, MaxTime, StopWhenEmpty).
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.register(ctx); err != nil {
 		if ctx.Err() != nil { // stopped while PostgreSQL was away
@@ -100,8 +114,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	asked := make(chan struct{})
 	stopParts := w.startParts(work, sync.OnceFunc(func() { close(asked) }))
 	defer stopParts()
-	srv := w.server()
-	if err := srv.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.answer(work, t) })); err != nil {
+	full := make(chan struct{})
+	servers, err := w.startServers(work, full)
+	if err != nil {
 		return fmt.Errorf("start the worker: %w", err)
 	}
 	w.log.Info("worker started", "concurrency", w.conf.Concurrency, "queues", w.conf.Queues)
@@ -111,9 +126,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.log.Info("asked to stop after what runs")
 	}
 	w.stopping.Store(true)
-	srv.Stop()
+	close(full)
+	for _, srv := range servers {
+		srv.Stop()
+	}
 	w.drain(cancel, ctx.Done())
-	srv.Shutdown()
+	for _, srv := range servers {
+		srv.Shutdown()
+	}
 	w.log.Info("worker stopped")
 	if ctx.Err() == nil {
 		return ErrAskedToStop
@@ -127,6 +147,8 @@ func (w *Worker) startParts(ctx context.Context, asked func()) (stop func()) {
 	var parts sync.WaitGroup
 	parts.Go(func() { w.turns.run(ctx) })
 	parts.Go(func() { w.beatAll(ctx, asked) })
+	parts.Go(func() { w.watchStint(ctx, asked) })
+	parts.Go(func() { w.autoscale(ctx) })
 	return func() {
 		cancel()
 		parts.Wait()
@@ -138,13 +160,48 @@ func (w *Worker) startParts(ctx context.Context, asked func()) (stop func()) {
 	}
 }
 
-func (w *Worker) server() *asynq.Server {
-	queues := make(map[string]int, len(w.conf.Queues))
-	for name, weight := range w.conf.Queues {
+// startServers starts what hears the bells: one server for all queues, or, when
+// their slots move, one for each. stop is closed when nobody may begin any more.
+func (w *Worker) startServers(ctx context.Context, stop <-chan struct{}) ([]*asynq.Server, error) {
+	var servers []*asynq.Server
+	start := func(concurrency int, queues map[string]int, gate string) error {
+		srv := w.server(concurrency, queues)
+		err := srv.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return w.hear(ctx, stop, gate, t) }))
+		if err == nil {
+			servers = append(servers, srv)
+		}
+		return err
+	}
+	if w.gates == nil {
+		return servers, start(w.conf.Concurrency, w.conf.Queues, "")
+	}
+	for name := range w.conf.Queues {
+		if err := start(w.gates.bounds[name].Most, map[string]int{name: 1}, name); err != nil {
+			for _, srv := range servers {
+				srv.Shutdown()
+			}
+			return nil, err
+		}
+	}
+	return servers, nil
+}
+
+// hear lets a bell through the gate of its queue.
+func (w *Worker) hear(ctx context.Context, stop <-chan struct{}, gate string, t *asynq.Task) error {
+	if !w.gates.enter(stop, gate) {
+		return nil
+	}
+	defer w.gates.leave(gate)
+	return w.answer(ctx, t)
+}
+
+func (w *Worker) server(concurrency int, weights map[string]int) *asynq.Server {
+	queues := make(map[string]int, len(weights))
+	for name, weight := range weights {
 		queues[w.redis.queue(name)] = weight
 	}
 	return asynq.NewServerFromRedisClient(w.redis.Client, asynq.Config{
-		Concurrency: w.conf.Concurrency, Queues: queues,
+		Concurrency: concurrency, Queues: queues,
 		TaskCheckInterval: checkEvery,  // asynq's own second would be the latency of an idle queue
 		ShutdownTimeout:   time.Second, // by then we have waited ourselves
 		Logger:            asynqLog{w.log}, LogLevel: asynq.WarnLevel,
@@ -224,16 +281,17 @@ func (w *Worker) workFirst(ctx context.Context, id uuid.UUID) {
 			w.log.Warn("could not look for more urgent jobs", "job", id, "error", err)
 		}
 		if urgent.ID == uuid.Nil || tried[urgent.ID] {
-			w.work(ctx, job)
+			w.tryExport(ctx, job)
 			return
 		}
 		tried[urgent.ID] = true
-		w.work(ctx, urgent)
+		w.tryExport(ctx, urgent)
 	}
 }
 
-// work makes one attempt at a job, inside the middleware of its kind, and sees to its verdict.
-func (w *Worker) work(ctx context.Context, job storage.Job) {
+// work makes one attempt at a job, inside the middleware of its kind, and sees to its verdict. It
+// answers whether the attempt was begun.
+func (w *Worker) work(ctx context.Context, job storage.Job) bool {
 	started := time.Now()
 	var attempt storage.Begun
 	work := &Work{store: w.store, job: job, trial: w.trial, Log: w.log.With("job", job.ID, "kind", job.Kind)}
@@ -251,16 +309,16 @@ func (w *Worker) work(ctx context.Context, job storage.Job) {
 	log := w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token, "kind", job.Kind)
 	if attempt.Token == 0 { // nothing was begun
 		w.notBegun(ctx, log, job, err)
-		return
+		return false
 	}
 	w.metrics.ended(job.Kind, err, time.Since(started))
 	if err == nil {
 		log.Info("published", "took", time.Since(started).Round(time.Millisecond))
-		return
+		return true
 	}
 	if decided(err) {
 		log.Warn("not published", "error", err)
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
 	defer cancel()
@@ -268,9 +326,10 @@ func (w *Worker) work(ctx context.Context, job storage.Job) {
 	became, endErr := w.store.EndAttempt(ctx, attempt.ID, e)
 	if endErr != nil {
 		log.Error("could not record how the attempt ended; the relay will hand the job on", "error", endErr, "cause", err)
-		return
+		return true
 	}
 	log.Warn("attempt ended", "reason", e.Reason, "error", err, "job_became", became)
+	return true
 }
 
 // notBegun handles a job that is left waiting. That is not an attempt.

@@ -14,14 +14,32 @@ type QueueFacts struct {
 }
 
 // Overdue lists the queues with jobs that have been due for longer than a time
-// and are not begun, the longest first.
+// and are not begun, the longest first. Those that wait for another job, or for
+// room under a cap, are not due.
 func (d *Doctor) Overdue(ctx context.Context, longer time.Duration) ([]QueueFacts, error) {
 	q, err := lookFor[QueueFacts](ctx, d, `SELECT queue, count(*), (extract(epoch FROM clock_timestamp() - min(due_at)) * 1e9)::bigint FROM fenceline.jobs
-		WHERE state = 'queued' AND waiting_for IS DISTINCT FROM 'chain' AND due_at < clock_timestamp() - make_interval(secs => $1) GROUP BY queue ORDER BY min(due_at)`, longer.Seconds())
+		WHERE state = 'queued' AND due_at < clock_timestamp() - make_interval(secs => $1) AND waiting_for IS DISTINCT FROM 'chain' AND waiting_for IS DISTINCT FROM 'cap' GROUP BY queue ORDER BY min(due_at)`, longer.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("look for jobs that wait: %w", err)
 	}
 	return q, nil
+}
+
+// MaintenanceFacts are what holds jobs back on purpose.
+type MaintenanceFacts struct {
+	Since  *time.Time // nil: no maintenance
+	Note   string
+	Paused []string // queues
+}
+
+// Maintenance looks for what holds jobs back on purpose.
+func (d *Doctor) Maintenance(ctx context.Context) (MaintenanceFacts, error) {
+	m, err := lookAt[MaintenanceFacts](ctx, d, `SELECT maintenance_since, coalesce(maintenance_note, ''),
+		(SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM fenceline.queues) FROM fenceline.installation`)
+	if err != nil {
+		return m, fmt.Errorf("look for maintenance: %w", err)
+	}
+	return m, nil
 }
 
 // SilentFacts are about running attempts that give no heartbeat.

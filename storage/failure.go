@@ -31,7 +31,7 @@ func (s *Store) JobErrors(ctx context.Context, job uuid.UUID, limit int) ([]JobE
 	return list, nil
 }
 
-// Failed lists failed jobs that match, the newest first.
+// Failed lists failed jobs that match, the newest first, with their sealed values masked.
 func (s *Store) Failed(ctx context.Context, scope Scope, f FailedFilter, after uuid.UUID, limit int) (Page[Job], error) {
 	limit = pageSize(limit)
 	q := f.of(s.db.WithContext(ctx), scope).Order("id DESC").Limit(limit + 1)
@@ -41,6 +41,9 @@ func (s *Store) Failed(ctx context.Context, scope Scope, f FailedFilter, after u
 	page := Page[Job]{Items: []Job{}}
 	if err := q.Find(&page.Items).Error; err != nil {
 		return page, fmt.Errorf("list failed jobs: %w", err)
+	}
+	for i := range page.Items {
+		page.Items[i].Payload = maskSealed(page.Items[i].Payload)
 	}
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]

@@ -258,6 +258,12 @@ func (n NewJob) job(r insertedRow) Job {
 	if r.Due.After(r.At) && (n.Delay > 0 || !n.At.IsZero()) {
 		j.WaitingFor = new("later")
 	}
+	switch {
+	case !n.RetryUntil.IsZero():
+		j.RetryUntil = &n.RetryUntil
+	case n.RetryFor > 0: // a few microseconds from what is in the row
+		j.RetryUntil = new(r.At.Add(n.RetryFor))
+	}
 	return j
 }
 

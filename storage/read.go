@@ -175,6 +175,10 @@ func (s *Store) Files(ctx context.Context, attempt uuid.UUID) ([]File, error) {
 // JobFilter selects jobs. The zero value selects all that a scope sees.
 type JobFilter struct {
 	State    JobState
+	Kind     string
+	Queue    string
+	Tag      string
+	Tenant   string // within what the scope sees
 	ExportID uuid.UUID
 	After    string // a [Page]'s Next
 	Limit    int    // 0 is 50; at most 200
@@ -185,6 +189,14 @@ func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], 
 	q := scope.where(s.db.WithContext(ctx), "tenant").Order("id DESC")
 	if f.State != "" {
 		q = q.Where("state = ?", f.State)
+	}
+	for column, value := range map[string]string{"kind": f.Kind, "queue": f.Queue, "tenant": f.Tenant} {
+		if value != "" {
+			q = q.Where(column+" = ?", value)
+		}
+	}
+	if f.Tag != "" {
+		q = q.Where("tags @> ARRAY[?]::text[] AND tags <> '{}'", f.Tag) // the second for the index
 	}
 	if f.ExportID != uuid.Nil {
 		q = q.Where("export_id = ?", f.ExportID)
@@ -235,7 +247,7 @@ func (s *Store) Overview(ctx context.Context, scope Scope) (Overview, error) {
 		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'failed' AND ($1 OR tenant = $2) LIMIT $3) x),
 		(SELECT count(*) FROM (SELECT FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
 			WHERE a.finished_at > now() - make_interval(secs => $4) AND a.verdict = 'fenced' AND ($1 OR e.tenant = $2) LIMIT $3) x),
-		(SELECT min(due_at) FROM (SELECT due_at FROM fenceline.jobs WHERE state = 'queued' AND due_at <= now() AND ($1 OR tenant = $2) LIMIT $3) x)`,
+		(SELECT min(due_at) FROM (SELECT due_at FROM fenceline.jobs WHERE state = 'queued' AND due_at <= now() AND waiting_for IS DISTINCT FROM 'chain' AND ($1 OR tenant = $2) LIMIT $3) x)`,
 		scope.All, scope.Tenant, CountCap+1, OverviewWindow.Seconds()).Scan(&o.Running, &o.Waiting, &o.Published, &o.Failed, &o.Fenced, &o.OldestWait)
 	if err != nil {
 		return o, fmt.Errorf("count jobs: %w", err)

@@ -134,6 +134,9 @@ func (s *Store) RunningOn(ctx context.Context, w Worker, limit int) ([]Job, erro
 	if err != nil {
 		return nil, fmt.Errorf("list what worker %s runs: %w", w.Name, err)
 	}
+	for i := range list {
+		list[i].Payload = maskSealed(list[i].Payload)
+	}
 	return list, nil
 }
 
