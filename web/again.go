@@ -28,8 +28,10 @@ func asCLI(j storage.Job) string {
 		var p struct{ Batch string }
 		_ = json.Unmarshal(j.Payload, &p) // it was checked when the job was made
 		words = []string{"fenceline", "batch", "zip", p.Batch}
+	case "invoice":
+		words = append(words, "invoice.json")
 	default:
-		words = append(words, j.Kind+".json")
+		words = append([]string{"fenceline", "dispatch", "job", j.Kind}, payloadWord(j.Payload))
 	}
 	if j.Tenant != jobs.DefaultTenant {
 		words = append(words, "--tenant", j.Tenant)
@@ -38,6 +40,15 @@ func asCLI(j storage.Job) string {
 		words[i] = shellQuote(word)
 	}
 	return strings.Join(append(words, "--wait"), " ")
+}
+
+// payloadWord is a short payload itself, or a file to put it into.
+func payloadWord(payload json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, payload) != nil || b.Len() > maxPasted {
+		return "@job.json"
+	}
+	return b.String()
 }
 
 func reportWords(payload json.RawMessage) []string {

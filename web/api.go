@@ -1,16 +1,13 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,19 +28,27 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req, err := readRequest(w, r)
-	if err != nil {
+	var spec jobs.Spec
+	if err := readObject(w, r, spec.Fields()); err != nil {
 		return err
 	}
+	if key != "" && spec.IdempotencyKey != "" && key != spec.IdempotencyKey {
+		return invalid.New("idempotency_key", spec.IdempotencyKey, "is not the one of the header Idempotency-Key; give one of them")
+	}
+	spec.IdempotencyKey = cmp.Or(key, spec.IdempotencyKey)
 	who := of(r).principal
-	if req.Tenant, err = tenantFor(who, req.Tenant); err != nil {
+	if spec.Tenant, err = tenantFor(who, spec.Tenant); err != nil {
 		return err
 	}
-	receipt, err := s.dispatcher.Dispatch(r.Context(), nil, req, jobs.RequestedBy(who.name), jobs.IdempotencyKey(key))
+	item, err := spec.Item()
 	if err != nil {
 		return err
 	}
-	s.log.Info("dispatched", "request_id", of(r).id, "job", receipt.Job.ID, "kind", req.Kind, "reused", receipt.Reused, "who", who.name)
+	receipt, err := s.dispatcher.Dispatch(r.Context(), nil, item.Request, append(item.Options, jobs.RequestedBy(who.name))...)
+	if err != nil {
+		return err
+	}
+	s.log.Info("dispatched", "request_id", of(r).id, "job", receipt.Job.ID, "kind", spec.Kind, "reused", receipt.Reused, "who", who.name)
 	w.Header().Set("Location", "/api/v1/jobs/"+receipt.Job.ID.String())
 	return respond(w, http.StatusAccepted, struct {
 		storage.Job
@@ -51,72 +56,31 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 	}{receipt.Job, receipt.Reused})
 }
 
-// readRequest reads the body of a dispatch.
-func readRequest(w http.ResponseWriter, r *http.Request) (req jobs.Request, err error) {
-	err = readObject(w, r, map[string]any{"kind": &req.Kind, "tenant": &req.Tenant, "payload": &req.Payload})
-	return req, err
-}
-
 // readObject reads a body: a JSON object of exactly these fields, each once.
 func readObject(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
+	body, err := readBody(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	return invalid.Object(body, "body", "", fields)
+}
+
+// readBody reads a body of JSON of at most so many bytes.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
-		return errMediaType
+		return nil, errMediaType
 	}
-	defer limitBody(w, r, maxBody)()
+	defer limitBody(w, r, most)()
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return err
+		return nil, err
 	}
 	if err != nil {
-		return &failure{http.StatusBadRequest, "body", "The body did not arrive", "The body of the request ended early or came too slowly."}
+		return nil, &failure{http.StatusBadRequest, "body", "The body did not arrive", "The body of the request ended early or came too slowly."}
 	}
-	return strictObject(body, fields)
-}
-
-// strictObject reads a JSON object into the values of its fields. Unknown fields,
-// fields given twice and anything behind the object are refused by name.
-func strictObject(body []byte, fields map[string]any) error {
-	notObject := invalid.New("body", "", "must be one JSON object in UTF-8")
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return notObject
-	}
-	refused, seen := new(invalid.Error), map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
-		name, isName := tok.(string)
-		var raw json.RawMessage
-		if err != nil || !isName || dec.Decode(&raw) != nil {
-			return notObject
-		}
-		into, known := fields[name]
-		switch {
-		case !known:
-			refused.Add(name, "", "is not a known field; there are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
-		case seen[name]:
-			refused.Add(name, "", "is given twice")
-		case json.Unmarshal(raw, into) != nil:
-			refused.Add(name, string(raw), "must be %s", jsonKind(into))
-		}
-		seen[name] = true
-	}
-	if _, err := dec.Token(); err != nil {
-		return notObject
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return invalid.New("body", "", "holds more than one JSON value")
-	}
-	return refused.OrNil()
-}
-
-// jsonKind is what people who write JSON call a value.
-func jsonKind(into any) string {
-	if _, yes := into.(*bool); yes {
-		return "true or false"
-	}
-	return "text"
+	return body, nil
 }
 
 // idempotencyKey reads the header of the IETF draft
@@ -143,17 +107,27 @@ func idempotencyKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// apiJob shows a job with its attempts.
+// apiJob shows a job with its attempts and errors.
 func (s *Server) apiJob(w http.ResponseWriter, r *http.Request) error {
 	j, attempts, err := s.readJob(r)
 	if err != nil {
 		return err
 	}
+	failures, err := s.store.JobErrors(r.Context(), j.ID, maxAttempts)
+	if err != nil {
+		return err
+	}
+	if !of(r).principal.scope.All { // stacks are for those who write handlers
+		for i := range failures {
+			failures[i].Stack = nil
+		}
+	}
 	return respond(w, http.StatusOK, struct {
 		storage.Job
-		Attempts []storage.Attempt `json:"attempt_list"`
-		More     bool              `json:"more_attempts"`
-	}{j, some(attempts[:min(len(attempts), maxAttempts)]), len(attempts) > maxAttempts})
+		Attempts []storage.Attempt  `json:"attempt_list"`
+		More     bool               `json:"more_attempts"`
+		Errors   []storage.JobError `json:"errors"` // the newest first
+	}{j, some(attempts[:min(len(attempts), maxAttempts)]), len(attempts) > maxAttempts, failures})
 }
 
 // apiCancel cancels a job: 200 when it is cancelled, 202 while its worker has to confirm.
@@ -184,7 +158,7 @@ func (s *Server) apiCancel(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) apiJobs(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	f := storage.JobFilter{State: storage.JobState(q.Get("state")), After: q.Get("after")}
+	f := storage.JobFilter{State: storage.JobState(q.Get("state")), Kind: q.Get("kind"), Queue: q.Get("queue"), Tag: q.Get("tag"), Tenant: q.Get("tenant"), After: q.Get("after")}
 	refused := new(invalid.Error)
 	f.Limit = limit(q, refused)
 	if !knownState(f.State) {

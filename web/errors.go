@@ -39,6 +39,8 @@ var (
 	errFromFile     = &failure{409, "schedule-from-file", "The schedule comes from a file", "It can be paused and resumed here; to change or delete it, edit the file of schedules."}
 	errNameTaken    = &failure{409, "name-taken", "The name is taken", "Another schedule has this name. Choose another one."}
 	errOverlap      = &failure{409, "schedule-overlaps", "A run is still at work", "The schedule is not to overlap, and an earlier run of it waits or runs."}
+	errNotUnique    = &failure{409, "job-not-unique", "Another job has its place", "Another job of the same unique key waits or runs. Wait for its end, or cancel it."}
+	errBatchEnded   = &failure{409, "batch-ended", "The batch takes no more jobs", "It was cancelled, or its end was acted on."}
 	errEnded        = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
 	errTargetExists = &failure{409, "target-exists", "The name is taken", "There is a target of this name. Remove it first, or choose another name."}
 	errGone         = &failure{410, "gone", "Gone", "It was deleted."}
@@ -104,6 +106,10 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errNameTaken, nil
 	case errors.Is(err, storage.ErrOverlap):
 		return errOverlap, nil
+	case errors.Is(err, storage.ErrNotUnique):
+		return errNotUnique, nil
+	case errors.Is(err, storage.ErrBatchEnded):
+		return errBatchEnded, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
 	case errors.Is(err, storage.ErrCursor):

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/fenceline/fenceline/storage"
 )
 
 // healthz says that the process serves.
@@ -17,7 +19,22 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if word := s.unready(r.Context()); word != "" {
 		return plain(w, http.StatusServiceUnavailable, word)
 	}
+	if s.maintained(r.Context()).Since != nil { // it serves, and accepts jobs: they wait
+		return plain(w, http.StatusOK, "ready, in maintenance")
+	}
 	return plain(w, http.StatusOK, "ready")
+}
+
+// maintained is whether maintenance goes on; no when the database does not say.
+func (s *Server) maintained(ctx context.Context) storage.Maintenance {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	m, err := s.store.MaintenanceMode(ctx)
+	if err != nil {
+		s.log.Debug("could not look for maintenance", "error", err)
+		return storage.Maintenance{}
+	}
+	return m
 }
 
 func (s *Server) unready(ctx context.Context) string {

@@ -34,6 +34,10 @@ type jobView struct {
 	Files []storage.File
 	// Gone says that the export was deleted.
 	Gone bool
+	// Errors are what went wrong with a plain job, the newest first.
+	Errors []storage.JobError
+	// Stacks says whether this account sees stacks.
+	Stacks bool
 }
 
 func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
@@ -52,6 +56,13 @@ func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
 	v.Progress = jobProgress(j, attempts)
 	v.Payload, v.Cut = showPayload(j.Payload)
 	v.CLI, v.Curl = asCLI(j), asCurl(j, s.publicURL)
+	if j.Plain() {
+		v.Chip, v.Progress, v.Stacks = plainChip(j.State), plainProgress(j), of(r).principal.scope.All
+		if v.Errors, err = s.store.JobErrors(r.Context(), j.ID, maxAttempts); err != nil {
+			return err
+		}
+		return s.render(w, r, http.StatusOK, "job", v)
+	}
 	if err := s.showResult(r, &v, attempts); err != nil {
 		return err
 	}
@@ -115,6 +126,18 @@ func (v jobView) Cancellable() bool {
 // Active says that the job is at work.
 func (v jobView) Active() bool {
 	return v.State == storage.JobRunning || v.State == storage.JobCancelling
+}
+
+// HasExport says that the job's export can be looked at.
+func (v jobView) HasExport() bool { return !v.Plain() && !v.Gone }
+
+// ResultText is what a plain job has left, as indented JSON; empty for nothing.
+func (v jobView) ResultText() string {
+	if v.Result == nil {
+		return ""
+	}
+	text, _ := showPayload(v.Result)
+	return text
 }
 
 // Due is when a waiting job may begin, nil when it may now.

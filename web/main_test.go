@@ -65,7 +65,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Cleanup(func() { _ = w.files.Close() })
 	catalog := report.NewCatalog(testReports)
 	reports := must(jobs.NewReports(jobs.ReportConfig{Catalog: catalog, Store: w.store}))(t)
-	registry := must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t))))(t)
+	registry := must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)), noteKind()))(t)
 	w.dispatcher = jobs.NewDispatcher(w.store, registry)
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.base = "http://" + ln.Addr().String()
@@ -98,6 +98,15 @@ func (w *world) run(ln net.Listener) {
 		if w.t.Failed() {
 			w.t.Logf("log of the server:\n%s", w.log)
 		}
+	})
+}
+
+// noteKind is a kind of plain jobs; no worker runs here.
+func noteKind() jobs.Kind {
+	return jobs.Handle("note", func(context.Context, *jobs.Work, struct {
+		Text string `json:"text"`
+	}) (any, error) {
+		return nil, nil
 	})
 }
 

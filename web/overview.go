@@ -32,6 +32,7 @@ type overviewView struct {
 	Kinds        []string
 	Older        string // the address of the next page
 	First        string // the address of the first page, when this is another
+	Maintenance  storage.Maintenance
 }
 
 // Filtered says that the list may leave exports out.
@@ -45,7 +46,10 @@ func (s *Server) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Tiles = overviewTiles(counts, time.Now())
+	v.Tiles, v.Maintenance = overviewTiles(counts, time.Now()), s.maintained(r.Context())
+	if !scope.All { // the note is among operators
+		v.Maintenance.Note = ""
+	}
 	page, err := s.store.Exports(r.Context(), scope, storage.ExportFilter{Kind: v.Kind, Search: v.Search, After: q.Get("after"), Limit: 25})
 	if err != nil {
 		return err

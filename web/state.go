@@ -1,7 +1,9 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/fenceline/fenceline/storage"
 )
@@ -21,6 +23,36 @@ func jobChip(s storage.JobState) chip {
 		return chip{"running", "cancelling"}
 	}
 	return chip{string(s), string(s)}
+}
+
+// plainChip is [jobChip] for a job that publishes nothing.
+func plainChip(s storage.JobState) chip {
+	if s == storage.JobDone {
+		return chip{"published", "done"}
+	}
+	return jobChip(s)
+}
+
+// plainProgress is how far a plain job is by what it has reported.
+func plainProgress(j storage.Job) progress {
+	var p struct {
+		Done, Total int64
+		Note        string
+	}
+	switch {
+	case j.State == storage.JobDone:
+		return progress{Percent: 100, Step: "done"}
+	case j.State.Ended():
+		return progress{Step: string(j.State)}
+	case j.State == storage.JobQueued:
+		return progress{Step: "waiting"}
+	case json.Unmarshal(j.Progress, &p) != nil:
+		return progress{Step: "at work", Open: true}
+	case p.Total <= 0:
+		return progress{Step: strings.TrimSpace(showNumber(p.Done) + " done " + p.Note), Open: true}
+	}
+	share := min(max(float64(p.Done)/float64(p.Total), 0), 1)
+	return progress{Percent: int(share * 99), Step: strings.TrimSpace(fmt.Sprintf("%s of %s %s", showNumber(p.Done), showNumber(p.Total), p.Note))}
 }
 
 // attemptChip shows how an attempt came out, also when its files are gone since.

@@ -1,0 +1,131 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// maxBulk bounds the body of a call that asks for many jobs, in bytes.
+const maxBulk = 64 << 20
+
+// dispatchedJSON is one of many jobs that were asked for.
+type dispatchedJSON struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind"`
+	Reused bool   `json:"reused,omitempty"`
+}
+
+func dispatchedList(receipts []jobs.Receipt) []dispatchedJSON {
+	list := make([]dispatchedJSON, len(receipts))
+	for i, r := range receipts {
+		list[i] = dispatchedJSON{r.Job.ID.String(), r.Job.Kind, r.Reused}
+	}
+	return list
+}
+
+// ofTenants gives each item the tenant that its caller may ask for.
+func ofTenants(who principal, items []jobs.Item) (err error) {
+	for i := range items {
+		if items[i].Tenant, err = tenantFor(who, items[i].Tenant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apiBulk accepts many jobs, all or none.
+func (s *Server) apiBulk(w http.ResponseWriter, r *http.Request) error {
+	raw, err := readBody(w, r, maxBulk)
+	if err != nil {
+		return err
+	}
+	var specs []json.RawMessage
+	if err := invalid.Object(raw, "body", "", map[string]any{"jobs": &specs}); err != nil {
+		return err
+	}
+	items, err := jobs.ParseSpecs(specs, "jobs")
+	if err != nil {
+		return err
+	}
+	who := of(r).principal
+	if err := ofTenants(who, items); err != nil {
+		return err
+	}
+	receipts, err := s.dispatcher.DispatchAll(r.Context(), nil, items, jobs.RequestedBy(who.name))
+	if err != nil {
+		return err
+	}
+	s.log.Info("dispatched in bulk", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
+	return respond(w, http.StatusAccepted, map[string]any{"jobs": dispatchedList(receipts)})
+}
+
+// apiChain accepts jobs that run one after the other.
+func (s *Server) apiChain(w http.ResponseWriter, r *http.Request) error {
+	raw, err := readBody(w, r, maxBulk)
+	if err != nil {
+		return err
+	}
+	_, items, err := jobs.ParseChain(raw)
+	if err != nil {
+		return err
+	}
+	who := of(r).principal
+	if err := ofTenants(who, items); err != nil {
+		return err
+	}
+	receipts, err := s.dispatcher.Chain(r.Context(), nil, items, jobs.RequestedBy(who.name))
+	if err != nil {
+		return err
+	}
+	s.log.Info("dispatched a chain", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
+	return respond(w, http.StatusAccepted, map[string]any{"jobs": dispatchedList(receipts)})
+}
+
+// apiMakeBatch accepts a batch, with its address.
+func (s *Server) apiMakeBatch(w http.ResponseWriter, r *http.Request) error {
+	raw, err := readBody(w, r, maxBulk)
+	if err != nil {
+		return err
+	}
+	request, err := jobs.ParseBatch(raw)
+	if err != nil {
+		return err
+	}
+	who := of(r).principal
+	if request.Tenant, err = tenantFor(who, request.Tenant); err != nil {
+		return err
+	}
+	request.RequestedBy = who.name
+	batch, receipts, err := s.dispatcher.Batch(r.Context(), nil, request) // which sees that its jobs are of its tenant
+	if err != nil {
+		return err
+	}
+	s.log.Info("dispatched a batch", "request_id", of(r).id, "batch", batch.ID, "jobs", len(receipts), "who", who.name)
+	w.Header().Set("Location", "/api/v1/batches/"+batch.ID.String())
+	return respond(w, http.StatusAccepted, struct {
+		Batch storage.Batch    `json:"batch"`
+		Jobs  []dispatchedJSON `json:"jobs"`
+	}{batch, dispatchedList(receipts)})
+}
+
+// apiCancelBatch cancels what is left of a batch.
+func (s *Server) apiCancelBatch(w http.ResponseWriter, r *http.Request) error {
+	b, err := s.readBatch(r)
+	if err != nil {
+		return err
+	}
+	who := of(r).principal
+	n, err := s.store.CancelBatch(r.Context(), who.scope, b.ID)
+	if err != nil {
+		return err
+	}
+	s.log.Info("batch cancelled", "request_id", of(r).id, "batch", b.ID, "jobs", n, "who", who.name)
+	if b, err = s.store.Batch(r.Context(), who.scope, b.ID); err != nil {
+		return err
+	}
+	return s.respondBatch(w, r, b)
+}
