@@ -37,6 +37,7 @@ type app struct {
 	keys       *secret.Keyring // nil: none
 	dispatcher *jobs.Dispatcher
 	metrics    *prometheus.Registry
+	counts     *jobs.Metrics // of the worker
 	name       string
 	extras     extras
 	closers    []func()
@@ -72,7 +73,10 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		}
 		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })
 	}
-	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), notify.NewWaiting(a.store))
+	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), jobs.NewQueueMetrics(a.store, log), notify.NewWaiting(a.store))
+	if a.counts, err = jobs.NewMetrics(a.metrics); err != nil {
+		return nil, err
+	}
 	return a, a.register()
 }
 
@@ -155,16 +159,15 @@ func (a *app) leaser() jobs.Leaser {
 	return a.redis.Leaser(a.conf.Lease)
 }
 
-func (a *app) worker() (*jobs.Worker, error) {
-	metrics, err := jobs.NewMetrics(a.metrics)
-	if err != nil {
-		return nil, err
-	}
+// worker prepares a worker, which may be bounded.
+func (a *app) worker(b stint) *jobs.Worker {
 	return jobs.NewWorker(jobs.WorkerConfig{
 		Store: a.store, Files: a.files, Registry: a.registry, Redis: a.redis, Leaser: a.leaser(),
 		Name: a.name, Log: a.log, Concurrency: a.conf.Concurrency, Queues: a.conf.Queues,
-		Lease: a.conf.Lease, Grace: a.conf.Grace, Metrics: metrics, Faults: a.extras.faults,
-	}), nil
+		Lease: a.conf.Lease, Grace: a.conf.Grace, Metrics: a.counts, Faults: a.extras.faults,
+		Autoscale: a.conf.Autoscale, AutoscaleWait: a.conf.AutoscaleWait,
+		MaxJobs: b.jobs, MaxTime: b.time, StopWhenEmpty: b.whenEmpty,
+	})
 }
 
 func (a *app) relay() *jobs.Relay {

@@ -44,7 +44,7 @@ func unknownForm(at *cobra.Command, given string, words []string, known int) err
 // elsewhere are commands of artisan that are others here.
 func elsewhere(name string) ([]string, bool) {
 	words, ok := map[string][]string{
-		"queue:work": {"work"}, "queue:listen": {"work"}, "config:show": {"config"}, "migrate:status": {"doctor"},
+		"queue:listen": {"work"}, "config:show": {"config"}, "migrate:status": {"doctor"},
 	}[name]
 	return words, ok
 }

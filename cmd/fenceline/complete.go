@@ -23,6 +23,8 @@ func (c *cli) completions(root *cobra.Command) {
 		"dispatch report": reportNames, "report check": reportNames, "report preview": reportNames, "dispatch invoices": sourceNames,
 		"schedule delete": scheduleNames, "schedule pause": scheduleNames, "schedule resume": scheduleNames, "schedule show": scheduleNames, "schedule run": scheduleNames, "schedule history": scheduleNames,
 		"schedule put": nil, "job show": jobNames(""), "job cancel": jobNames(storage.JobRunning), "job retry": jobNames(storage.JobFailed),
+		"queue retry": jobNames(storage.JobFailed), "queue forget": jobNames(storage.JobFailed),
+		"queue pause": queueNames, "queue resume": queueNames, "queue clear": queueNames, "queue monitor": queueNames,
 	} {
 		if cmd, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
 			cmd.ValidArgsFunction = c.complete(list, path == "schedule put")

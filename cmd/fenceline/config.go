@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/notify"
 )
@@ -66,6 +67,8 @@ var settings = [...]setting{
 	{name: "namespace", env: "FENCELINE_NAMESPACE", def: "fenceline", help: "beginning of every name in Redis, for a Redis that others use too"},
 	{name: "concurrency", env: "FENCELINE_CONCURRENCY", def: "8", help: "how many jobs a worker runs at once", is: isNumber},
 	{name: "queues", env: "FENCELINE_QUEUES", def: "default=1", help: "queues that a worker serves, with their weights", is: isWeights},
+	{name: "autoscale", env: "FENCELINE_AUTOSCALE", help: "bounds of the slots that a worker's queues have, by how long their jobs wait; --concurrency in all", example: "default=2..16,reports=1..4", is: isList},
+	{name: "autoscale-wait", env: "FENCELINE_AUTOSCALE_WAIT", def: "5s", help: "how long jobs may wait before their queue gets more slots"},
 	{env: "FENCELINE_KEYS", help: "keys that seal the secret fields of payloads, NAME:KEY with commas: the first seals, all open (`fenceline keys new` makes one)", secret: true, example: "k2:JlZ…=,k1:9aB…=", is: isList},
 	{name: "keys-file", env: "FENCELINE_KEYS_FILE", help: "file with these keys, in lines, instead", example: "/run/secrets/fenceline-keys"},
 	{name: "lease", env: "FENCELINE_LEASE", def: "15s", help: "how long a worker may be silent before its job goes to another"},
@@ -87,16 +90,17 @@ var settings = [...]setting{
 
 // Config is the configuration of one run: flag before environment before file before default.
 type Config struct {
-	Data, Addr, DatabaseURL, DirectURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace string
-	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile                 string
-	Schedules                                                                                     string
-	InvoiceFonts                                                                                  []string
-	Guard                                                                                         *notify.Guard
-	Mailer                                                                                        *notify.Mailer // nil: no mail is sent
-	Concurrency                                                                                   int
-	Queues                                                                                        map[string]int
-	Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded, NotifyKeep            time.Duration
-	LogLevel                                                                                      slog.Level
+	Data, Addr, DatabaseURL, DirectURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace     string
+	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile                     string
+	Schedules                                                                                         string
+	InvoiceFonts                                                                                      []string
+	Guard                                                                                             *notify.Guard
+	Mailer                                                                                            *notify.Mailer // nil: no mail is sent
+	Concurrency                                                                                       int
+	Queues                                                                                            map[string]int
+	Autoscale                                                                                         map[string]jobs.Bounds
+	AutoscaleWait, Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded, NotifyKeep time.Duration
+	LogLevel                                                                                          slog.Level
 
 	file     *configFile // nil when there is none
 	warnings []string    // about the file; the program that starts writes them to its log
@@ -135,6 +139,12 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0),
 		NotifyKeep: r.duration("NOTIFY_KEEP", 0), Guard: r.guard("WEBHOOK_ALLOW"), Mailer: r.mailer("SMTP_URL", "MAIL_FROM"),
 		LogLevel: r.level("LOG_LEVEL"), LogFormat: r.oneOf("LOG_FORMAT", "text", "json"),
+	}
+	c.Autoscale, c.AutoscaleWait = r.bounds("FENCELINE_AUTOSCALE", c.Concurrency), r.duration("FENCELINE_AUTOSCALE_WAIT", time.Millisecond)
+	for name := range c.Autoscale {
+		if c.Queues != nil && c.Queues[name] == 0 {
+			c.Queues[name] = 1
+		}
 	}
 	if c.Files == "" {
 		c.Files = filepath.Join(c.Data, "files")
@@ -264,6 +274,31 @@ func (r *configReader) queues(env string) map[string]int {
 		queues[name] = n
 	}
 	return queues
+}
+
+// bounds are least..most by queue; all that is least must fit into total.
+func (r *configReader) bounds(env string, total int) map[string]jobs.Bounds {
+	text, sum := r.text(env), 0
+	if text == "" {
+		return nil
+	}
+	all := map[string]jobs.Bounds{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, span, _ := strings.Cut(strings.TrimSpace(part), "=")
+		low, high, _ := strings.Cut(span, "..")
+		least, err1 := strconv.Atoi(low)
+		most, err2 := strconv.Atoi(high)
+		if _, twice := all[name]; twice || jobs.CheckName("queue", name) != nil || err1 != nil || err2 != nil || least < 0 || most < max(least, 1) {
+			r.refused.Add(env, text, "must be queues with their bounds, such as default=2..16,reports=1..4")
+			return nil
+		}
+		all[name] = jobs.Bounds{Least: least, Most: most}
+		sum += least
+	}
+	if sum > total {
+		r.refused.Add(env, text, "has lower bounds of %d in all, more than the %d of FENCELINE_CONCURRENCY", sum, total)
+	}
+	return all
 }
 
 func (r *configReader) checkURL(env, text string) {

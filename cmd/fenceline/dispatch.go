@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,10 +21,9 @@ import (
 
 // dispatchFlags are what all kinds of dispatch take.
 type dispatchFlags struct {
-	tenant, queue, key, output string
-	delay, timeout             time.Duration
-	attempts                   int
-	wait                       bool
+	spec   jobs.Spec // without kind and payload
+	output string
+	wait   bool
 }
 
 func (c *cli) dispatchCmd() *cobra.Command {
@@ -63,22 +61,12 @@ func (c *cli) dispatchCmd() *cobra.Command {
 	}
 	filesFlag(invoice, &with)
 	invoices := c.dispatchInvoicesCmd(&f)
-	g := group("dispatch", "Ask for an export", ofReport, invoice, invoices, c.exampleInvoiceCmd(), c.invoiceSchemaCmd())
-	for _, cmd := range []*cobra.Command{ofReport, invoice, invoices} {
+	job := c.dispatchJobCmd(&f)
+	for _, cmd := range []*cobra.Command{ofReport, invoice, invoices, job} {
 		f.register(cmd)
 	}
-	return g
-}
-
-func (f *dispatchFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.tenant, "tenant", jobs.DefaultTenant, "whose export it is")
-	cmd.Flags().StringVar(&f.queue, "queue", "default", "queue to wait in")
-	cmd.Flags().StringVar(&f.key, "idempotency-key", "", "the same key with the same request is the same job")
-	cmd.Flags().DurationVar(&f.delay, "delay", 0, "how long to wait before the job is due")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Hour, "bound of each attempt")
-	cmd.Flags().IntVar(&f.attempts, "max-attempts", 3, "how often it may fail")
-	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until the job has ended")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "save the published file here, or all of them in this folder (implies --wait; - for standard output)")
+	return group("dispatch", "Ask for an export or another job", ofReport, invoice, invoices, job,
+		c.dispatchBulkCmd(), c.dispatchChainCmd(), c.dispatchBatchCmd(), c.exampleInvoiceCmd(), c.invoiceSchemaCmd())
 }
 
 func parseParams(list []string) (map[string]string, error) {
@@ -123,12 +111,19 @@ func (c *cli) dispatch(ctx context.Context, kind string, payload any, f dispatch
 	if c.conf.RemoteURL != "" {
 		return c.dispatchRemote(ctx, kind, raw, f)
 	}
+	spec := f.spec
+	spec.Kind, spec.Payload = kind, raw
+	item, err := spec.Item()
+	if err != nil {
+		return err
+	}
 	return c.withApp(ctx, func(ctx context.Context, a *app) error {
-		receipt, err := a.dispatcher.Dispatch(ctx, nil, jobs.Request{Kind: kind, Tenant: f.tenant, Payload: raw},
-			jobs.Queue(f.queue), jobs.Delay(f.delay), jobs.Timeout(f.timeout), jobs.MaxAttempts(f.attempts),
-			jobs.IdempotencyKey(f.key), jobs.RequestedBy("cli"))
+		receipt, err := a.dispatcher.Dispatch(ctx, nil, item.Request, append(item.Options, jobs.RequestedBy("cli"))...)
 		if err != nil {
 			return err
+		}
+		if receipt.Job.Plain() && f.output != "" {
+			return usageError("job %s of kind %s is dispatched, but it publishes no file for -o", receipt.Job.ID, kind)
 		}
 		if !f.wait && f.output == "" {
 			return c.printReceipt(receipt)
@@ -172,7 +167,20 @@ func (c *cli) await(ctx context.Context, a *app, job storage.Job, output string)
 	if err := notDone(job); err != nil {
 		return err
 	}
+	if job.Plain() {
+		return c.printResult(job)
+	}
 	return c.deliver(ctx, a, job, output)
+}
+
+// printResult shows what a plain job has left.
+func (c *cli) printResult(job storage.Job) error {
+	return c.print(map[string]any{"job": job}, func(w io.Writer) {
+		fmt.Fprintf(w, "job %s is done\n", job.ID)
+		if job.Result != nil {
+			fmt.Fprintf(w, "%s\n", job.Result)
+		}
+	})
 }
 
 // notDone says why an ended job published nothing; nil when it did.
@@ -183,6 +191,9 @@ func notDone(job storage.Job) error {
 	case storage.JobSuperseded:
 		return &coded{exitRefused, fmt.Errorf("job %s was superseded: a newer job published this export first; `fenceline export show %s` shows it", job.ID, job.ExportID)}
 	case storage.JobCancelled:
+		if job.Error != nil { // skipped, or with its chain, batch or queue
+			return &coded{exitFailed, fmt.Errorf("job %s was cancelled: %s", job.ID, *job.Error)}
+		}
 		return &coded{exitFailed, fmt.Errorf("job %s was cancelled", job.ID)}
 	}
 	return &coded{exitFailed, fmt.Errorf("job %s failed: %s", job.ID, deref(job.Error))}

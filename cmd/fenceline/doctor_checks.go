@@ -56,6 +56,7 @@ func checks() []check {
 		{"settings.sweep_superseded", "L1", "", askSuperseded},
 
 		{"work.queues", "L5", migrated, askQueues},
+		{"work.maintenance", "", migrated, askMaintenance},
 		{"work.lost", "L5", migrated, askLost},
 		{"work.heartbeats", "L5, L7", migrated, askHeartbeats},
 		{"work.orphans", "L7", migrated, askOrphans},

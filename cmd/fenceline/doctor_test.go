@@ -339,6 +339,8 @@ func damages() []damage {
 			})
 			p.job("a", "default", dueYesterday, "UPDATE fenceline.jobs SET ring_at = clock_timestamp() + interval '1 day'") // no bell rings
 		}},
+		{check: "work.maintenance", grade: gradeWarning, says: "maintenance since", hurt: sql("UPDATE fenceline.installation SET maintenance_since = now(), maintenance_note = 'moving'")},
+		{check: "work.maintenance", grade: gradeWarning, says: "paused: mail", hurt: sql("INSERT INTO fenceline.queues (name) VALUES ('mail')")},
 		{check: "work.lost", grade: gradeDanger, says: "1 job is left", hurt: func(p *patient) {
 			p.attempt("a")
 			p.exec("UPDATE fenceline.attempts SET heartbeat_at = clock_timestamp() - interval '1 day'")

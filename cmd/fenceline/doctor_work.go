@@ -70,6 +70,24 @@ func askSuperseded(_ context.Context, d *doctor) (finding, error) {
 	return fine("%s", found), nil
 }
 
+func askMaintenance(ctx context.Context, d *doctor) (finding, error) {
+	m, err := d.postgres.Maintenance(ctx)
+	if err != nil {
+		return finding{}, err
+	}
+	if m.Since == nil && len(m.Paused) == 0 {
+		return fine("no maintenance goes on, no queue is paused"), nil
+	}
+	if m.Since == nil {
+		return warning("paused: "+strings.Join(m.Paused, ", "), "speed: their jobs wait", "`fenceline queue resume NAME` when they may go on"), nil
+	}
+	found := "maintenance since " + stamp(m.Since)
+	if m.Note != "" {
+		found += ": " + inCellWhole(m.Note)
+	}
+	return warning(found, "speed: accepted jobs wait until it ends", "`fenceline maintenance off` when it is over"), nil
+}
+
 func askQueues(ctx context.Context, d *doctor) (finding, error) {
 	overdue, err := d.postgres.Overdue(ctx, d.limits.waiting)
 	if err != nil {

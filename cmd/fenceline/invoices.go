@@ -249,7 +249,7 @@ func (c *cli) batchCmd() *cobra.Command {
 			})
 		})
 	}}
-	return group("batch", "Jobs that were asked for together", list, c.batchShowCmd(), c.batchRetryCmd(), c.batchZIPCmd())
+	return group("batch", "Jobs that were asked for together", list, c.batchShowCmd(), c.batchRetryCmd(), c.batchCancelCmd(), c.batchZIPCmd())
 }
 
 func (c *cli) batchShowCmd() *cobra.Command {
@@ -269,13 +269,17 @@ func (c *cli) batchShowCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(map[string]any{"batch": b, "counts": counts}, func(w io.Writer) { printBatch(w, b, counts) })
+				calls, err := store.BatchCalls(ctx, id)
+				if err != nil {
+					return err
+				}
+				return c.print(map[string]any{"batch": b, "counts": counts, "calls": calls}, func(w io.Writer) { printBatch(w, b, counts, calls) })
 			})
 		},
 	}
 }
 
-func printBatch(w io.Writer, b storage.Batch, c storage.BatchCounts) {
+func printBatch(w io.Writer, b storage.Batch, c storage.BatchCounts, calls []storage.BatchCall) {
 	if t, ok := w.(*tabwriter.Writer); ok {
 		defer t.Flush()
 	}
@@ -285,9 +289,66 @@ func printBatch(w io.Writer, b storage.Batch, c storage.BatchCounts) {
 			fmt.Fprintf(w, "%s\t%d\n", s, n)
 		}
 	}
+	if b.CancelledAt != nil {
+		fmt.Fprintf(w, "cancelled\t%s\n", stamp(b.CancelledAt))
+	}
+	for _, call := range calls {
+		fmt.Fprintf(w, "%s\t%s\n", callName(call.Event), callText(call))
+	}
 	for _, f := range c.Failures {
 		fmt.Fprintf(w, "\n%d × %s\nfor one, job %s\n", f.Count, f.Error, f.Job)
 	}
+}
+
+// callName is what those who make batches call an event.
+func callName(event string) string {
+	switch event {
+	case "success":
+		return "then"
+	case "failure":
+		return "catch"
+	}
+	return "finally"
+}
+
+func callText(c storage.BatchCall) string {
+	if c.JobID != nil {
+		return fmt.Sprintf("dispatched job %s at %s", *c.JobID, stamp(&c.At))
+	}
+	return fmt.Sprintf("could not be dispatched at %s: %s", stamp(&c.At), deref(c.Error))
+}
+
+func (c *cli) batchCancelCmd() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "cancel BATCH", Short: "Cancel what is left of a batch; nothing can be added to it any more", Args: exactly("BATCH"),
+		Example: "  fenceline batch cancel 0190f1d2-… --yes", RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID("BATCH", args[0])
+			if err != nil {
+				return err
+			}
+			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+				if _, err := store.Batch(ctx, everything, id); err != nil {
+					return err
+				}
+				counts, err := store.CountBatch(ctx, id)
+				if err != nil {
+					return err
+				}
+				left := counts.States[storage.JobQueued] + counts.States[storage.JobRunning]
+				if err := c.confirm(fmt.Sprintf("Cancel %s of batch %s?", countOf(left, "job"), id), yes); err != nil {
+					return err
+				}
+				n, err := store.CancelBatch(ctx, everything, id)
+				if err != nil {
+					return err
+				}
+				return c.print(map[string]any{"batch": id, "cancelled": n}, func(w io.Writer) { fmt.Fprintf(w, "%s cancelled\n", countOf(n, "job")) })
+			})
+		},
+	}
+	yesFlag(cmd, &yes)
+	return cmd
 }
 
 func (c *cli) batchRetryCmd() *cobra.Command {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -18,20 +20,27 @@ func (c *cli) jobCmd() *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List jobs, the newest first", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 			filter.State = storage.JobState(state)
+			if filter.State != "" && !slices.Contains(storage.JobStates(), filter.State) {
+				return invalid.New("--state", state, "must be queued, running, done, superseded, failed, cancelling or cancelled")
+			}
 			page, err := store.Jobs(ctx, everything, filter)
 			if err != nil {
 				return err
 			}
 			return c.print(page, func(w io.Writer) {
-				fmt.Fprintln(w, "JOB\tSTATE\tTENANT\tTITLE\tATTEMPTS\tCREATED\tERROR")
+				fmt.Fprintln(w, "JOB\tSTATE\tKIND\tQUEUE\tTENANT\tTITLE\tATTEMPTS\tCREATED\tERROR")
 				for _, j := range page.Items {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%.60s\n", j.ID, j.State, j.Tenant, j.Title, j.Attempts, stamp(&j.CreatedAt), orDash(j.Error))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", j.ID, j.State, j.Kind, j.Queue, j.Tenant, inCellWhole(j.Title), j.Attempts, stamp(&j.CreatedAt), inCell(orDash(j.Error)))
 				}
 				c.more(w, page.Next)
 			})
 		})
 	}}
 	list.Flags().StringVar(&state, "state", "", "only jobs in this state")
+	list.Flags().StringVar(&filter.Kind, "kind", "", "only jobs of this kind")
+	list.Flags().StringVar(&filter.Queue, "queue", "", "only jobs of this queue")
+	list.Flags().StringVar(&filter.Tag, "tag", "", "only jobs with this tag")
+	list.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of this tenant")
 	list.Flags().StringVar(&filter.After, "after", "", "go on where a list ended")
 	list.Flags().IntVar(&filter.Limit, "limit", 50, "how many, at most 200")
 	show := &cobra.Command{Use: "show JOB", Short: "Show a job and its attempts", Args: exactly("JOB"), RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,35 +63,6 @@ func (c *cli) jobCmd() *cobra.Command {
 		})
 	}}
 	return group("job", "Jobs", list, show, cancel, c.jobRetryCmd())
-}
-
-func (c *cli) showJob(ctx context.Context, store *storage.Store, text string) error {
-	id, err := parseID("JOB", text)
-	if err != nil {
-		return err
-	}
-	job, err := store.Job(ctx, everything, id)
-	if err != nil {
-		return err
-	}
-	attempts, err := store.JobAttempts(ctx, id, 100)
-	if err != nil {
-		return err
-	}
-	return c.print(map[string]any{"job": job, "attempts": attempts}, func(w io.Writer) {
-		fmt.Fprintf(w, "job\t%s\nstate\t%s\ntitle\t%s\nkind\t%s\ntenant\t%s\nexport\t%s\ncreated\t%s\nfailures\t%d of %d\ncrashes\t%d\n",
-			job.ID, job.State, job.Title, job.Kind, job.Tenant, job.ExportID, stamp(&job.CreatedAt), job.Failures, job.MaxAttempts, job.Crashes)
-		if job.Error != nil {
-			fmt.Fprintf(w, "error\t%s\n", *job.Error)
-		}
-		for _, a := range attempts {
-			if job.AttemptID != nil && a.ID == *job.AttemptID {
-				printWarnings(w, a.Warnings)
-			}
-		}
-		fmt.Fprintln(w)
-		attemptTable(w, attempts)
-	})
 }
 
 func attemptTable(w io.Writer, attempts []storage.Attempt) {

@@ -52,9 +52,10 @@ var binary = sync.OnceValues(func() (string, error) {
 
 // site is a deployment for one test: servers of its own and a folder.
 type site struct {
-	t   *testing.T
-	dir string
-	env map[string]string
+	t     *testing.T
+	dir   string
+	env   map[string]string
+	kinds []jobs.Kind // besides the program's, for commands in this process
 }
 
 // newSite has PostgreSQL and Redis outside, as a deployment does.
@@ -103,7 +104,7 @@ type result struct {
 func (s *site) run(args ...string) result {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	code := run(s.t.Context(), args, func(key string) string { return s.env[key] }, &out, &errs, extras{})
+	code := run(s.t.Context(), args, func(key string) string { return s.env[key] }, &out, &errs, extras{kinds: s.kinds})
 	return result{code, out.String(), errs.String()}
 }
 

@@ -142,7 +142,8 @@ func TestDispatchOverTheAPI(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "params.from", []string{"dispatch", "report", "orders"}},
-		{exitUsage, "--queue", []string{"dispatch", "report", "stock", "--queue", "x"}},
+		{exitUsage, "priority", []string{"dispatch", "report", "stock", "--priority", "101"}},
+		{exitUsage, "delay", []string{"dispatch", "report", "stock", "--delay", "soon"}},
 		{exitNotFound, "no such file", []string{"dispatch", "invoice", "nope.json"}},
 	} {
 		if got := far.run(c.args...); got.code != c.code || !strings.Contains(got.err, c.says) {

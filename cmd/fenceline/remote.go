@@ -112,20 +112,21 @@ func (c *cli) dispatchRemote(ctx context.Context, kind string, payload json.RawM
 	if err != nil {
 		return err
 	}
-	if f.queue != "default" || f.delay != 0 || f.attempts != 3 || f.timeout != time.Hour {
-		return usageError("--queue, --delay, --timeout and --max-attempts cannot be given over FENCELINE_URL")
-	}
 	header := http.Header{}
-	if f.key != "" {
-		header.Set("Idempotency-Key", f.key)
+	spec := f.spec
+	spec.Kind, spec.Payload, spec.IdempotencyKey = kind, payload, ""
+	if f.spec.IdempotencyKey != "" {
+		header.Set("Idempotency-Key", f.spec.IdempotencyKey)
 	}
 	if !json.Valid(payload) {
 		return invalid.New("payload", "", "must be a JSON object")
 	}
 	var job remoteJob
-	body := map[string]any{"kind": kind, "tenant": f.tenant, "payload": payload}
-	if err := r.call(ctx, http.MethodPost, "/api/v1/jobs", body, header, into(&job)); err != nil {
+	if err := r.call(ctx, http.MethodPost, "/api/v1/jobs", spec, header, into(&job)); err != nil {
 		return err
+	}
+	if job.Plain() && f.output != "" {
+		return usageError("job %s of kind %s is dispatched, but it publishes no file for -o", job.ID, kind)
 	}
 	if !f.wait && f.output == "" {
 		return c.print(map[string]any{"job": job.Job, "reused": job.Reused}, func(w io.Writer) { fmt.Fprintf(w, "job %s %s\n", job.ID, job.State) })
@@ -135,6 +136,9 @@ func (c *cli) dispatchRemote(ctx context.Context, kind string, payload json.RawM
 	}
 	if err := notDone(job.Job); err != nil {
 		return err
+	}
+	if job.Plain() {
+		return c.printResult(job.Job)
 	}
 	return c.deliverRemote(ctx, r, job, f.output)
 }

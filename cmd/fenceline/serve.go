@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/report/demo"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -22,10 +23,6 @@ func demoSQL() string { return demo.ShopSQL() }
 // on while the worker finishes what it has.
 func (a *app) runAll(ctx context.Context, l net.Listener, ready func() error) error {
 	site := a.web()
-	worker, err := a.worker()
-	if err != nil {
-		return err
-	}
 	deliverer, err := a.deliverer()
 	if err != nil {
 		return err
@@ -38,10 +35,22 @@ func (a *app) runAll(ctx context.Context, l net.Listener, ready func() error) er
 	defer stopRest()
 	return runParts(ctx, func(ctx context.Context) error {
 		defer stopRest()
-		return worker.Run(ctx)
+		return a.workOn(ctx)
 	}, func(context.Context) error {
 		return runParts(rest, func(ctx context.Context) error { return site.Run(ctx, l) }, relay.Run, scheduler.Run, deliverer.Run)
 	})
+}
+
+// workOn works until ctx ends: a worker that was asked to end is followed by a
+// fresh one, because nobody else would start it.
+func (a *app) workOn(ctx context.Context) error {
+	for {
+		err := a.worker(stint{}).Run(ctx)
+		if !errors.Is(err, jobs.ErrAskedToStop) || ctx.Err() != nil {
+			return err
+		}
+		a.log.Info("starting a fresh worker")
+	}
 }
 
 func (c *cli) serveCmd() *cobra.Command {
@@ -54,18 +63,6 @@ func (c *cli) serveCmd() *cobra.Command {
 			a.conf.PublicURL = a.conf.url(l.Addr().String())
 			c.log.Info("serving", "url", a.conf.PublicURL)
 			return a.web().Run(ctx, l)
-		})
-	}}
-}
-
-func (c *cli) workCmd() *cobra.Command {
-	return &cobra.Command{Use: "work", Short: "Run jobs", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.daemon(cmd.Context(), true, func(ctx context.Context, a *app) error {
-			worker, err := a.worker()
-			if err != nil {
-				return err
-			}
-			return runParts(ctx, worker.Run, a.relay().Run)
 		})
 	}}
 }

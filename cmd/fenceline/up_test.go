@@ -207,3 +207,22 @@ func TestAWorkerWaitsForItsServers(t *testing.T) {
 		}
 	})
 }
+
+// Asked to restart, `up` goes on with a fresh worker: nobody else would start it.
+func TestUpGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	s := newPrivateSite(t)
+	up := s.start("up", "--demo")
+	up.says("Stop with Ctrl-C")
+	until(t, "its worker is known", func() bool { return len(asJSON[[]listedWorker](s, "worker", "list")) == 1 })
+	first := asJSON[[]listedWorker](s, "worker", "list")[0]
+	s.ok("queue", "restart")
+	up.says("starting a fresh worker")
+	s.ok("dispatch", "report", "stock", "--wait")
+	for _, one := range asJSON[[]listedWorker](s, "worker", "list") {
+		if one.ID == first.ID && one.StoppedAt == nil {
+			t.Errorf("the first worker goes on: %+v", one)
+		}
+	}
+	s.must(up.stop())
+}

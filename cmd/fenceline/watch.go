@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,6 +83,9 @@ func (b *bar) show(job storage.Job, working *storage.Attempt) {
 	if job.WaitingFor != nil {
 		line, step = "waiting for "+*job.WaitingFor, "waiting"
 	}
+	if p := plainProgress(job); p != "" {
+		line, step = p, p
+	}
 	if a := working; a != nil {
 		step = a.Step
 		line = fmt.Sprintf("%s %s  attempt %d, token %d, %s, %d rows, %d bytes", drawBar(*a), job.State, a.Number, a.Token, a.Step, a.Rows, a.Bytes)
@@ -92,6 +96,25 @@ func (b *bar) show(job storage.Job, working *storage.Attempt) {
 		fmt.Fprintln(b.out, line)
 	}
 	b.last = step
+}
+
+// plainProgress is what a plain job at work has reported; empty for nothing.
+func plainProgress(job storage.Job) string {
+	var p struct {
+		Done, Total int64
+		Note        string
+	}
+	if !job.Plain() || job.State.Ended() || job.State == storage.JobQueued || json.Unmarshal(job.Progress, &p) != nil {
+		return ""
+	}
+	line := fmt.Sprintf("%s %d", job.State, p.Done)
+	if p.Total > 0 {
+		line += fmt.Sprintf(" of %d", p.Total)
+	}
+	if p.Note != "" {
+		line += ", " + inCellWhole(p.Note)
+	}
+	return line
 }
 
 func (b *bar) end() {
