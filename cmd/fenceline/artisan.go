@@ -22,7 +22,7 @@ func artisan(root *cobra.Command, args []string) ([]string, error) {
 	words := strings.Split(args[i], ":")
 	if at, known := descend(root, words); known < len(words) {
 		other, ok := elsewhere(args[i])
-		if _, known := descend(root, other); !ok || known < len(other) {
+		if _, n := descend(root, other); !ok || n < len(other) {
 			return nil, unknownForm(at, args[i], words, known)
 		}
 		words = other
