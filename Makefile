@@ -36,8 +36,8 @@ test: tools
 	[ -z "$$list" ] || { echo 'These files are not formatted; run gofmt -w on them:' >&2; echo "$$list" >&2; exit 1; }
 	go vet ./...
 	@mkdir -p bin; log=bin/test.log; \
-	echo 'go test -race -vet=off -count=1 -timeout 8m -p $(P) ./...'; \
-	{ go test -race -vet=off -count=1 -timeout 8m -p $(P) ./... && echo passed >$$log.ok; } 2>&1 | tee $$log; \
+	echo 'go test -race -vet=off -count=1 -timeout 15m -p $(P) ./...'; \
+	{ go test -race -vet=off -count=1 -timeout 15m -p $(P) ./... && echo passed >$$log.ok; } 2>&1 | tee $$log; \
 	[ -e $$log.ok ] && { rm -f $$log.ok; exit 0; }; \
 	echo; echo 'What failed (all of it is in bin/test.log):'; \
 	grep -E '^(FAIL|panic:|WARNING: DATA RACE)|^ *--- FAIL' $$log; \
