@@ -136,7 +136,6 @@ func TestBatchesCallWhenTheyEnd(t *testing.T) {
 	}
 	// One fails: the rest is cancelled, unless failures are allowed.
 	for _, allow := range []bool{false, true} {
-		w.exec("TRUNCATE fenceline.batch_calls")
 		some, receipts, err := w.dispatcher.Batch(w.ctx, nil, jobs.BatchRequest{Title: "some", AllowFailures: allow,
 			Jobs: []jobs.Item{plainItem("fail", 0), plainItem("order", 7, jobs.Delay(time.Hour))}, Then: call(20), Catch: call(21), Finally: call(22)})
 		w.must(err)

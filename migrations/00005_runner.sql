@@ -151,9 +151,10 @@ BEGIN
         ELSE false END) THEN
         RAISE EXCEPTION 'job %: cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'FL001';
     END IF;
-    IF NEW.state = 'done' AND OLD.state <> 'done' AND NEW.export_id IS NOT NULL AND NOT EXISTS (
-        SELECT FROM fenceline.attempts WHERE job_id = NEW.id AND state IN ('published', 'superseded')) THEN
-        RAISE EXCEPTION 'job %: is done only when an attempt of it was published', OLD.id USING ERRCODE = 'FL001';
+    IF NEW.state = 'done' AND OLD.state <> 'done' AND NEW.export_id IS NOT NULL THEN -- apart: the question costs even where its answer does not matter
+        IF NOT EXISTS (SELECT FROM fenceline.attempts WHERE job_id = NEW.id AND state IN ('published', 'superseded')) THEN
+            RAISE EXCEPTION 'job %: is done only when an attempt of it was published', OLD.id USING ERRCODE = 'FL001';
+        END IF;
     END IF;
     IF NEW.run_id IS DISTINCT FROM OLD.run_id AND NOT (OLD.state = 'queued' AND NEW.state = 'running') THEN
         RAISE EXCEPTION 'job %: a run gets its name when it begins and keeps it', OLD.id USING ERRCODE = 'FL001';
@@ -227,6 +228,10 @@ CREATE TRIGGER tell_ready AFTER UPDATE OF ready_at ON fenceline.jobs FOR EACH RO
     WHEN (NEW.state = 'queued' AND NEW.ready_at IS NOT NULL AND OLD.ready_at IS DISTINCT FROM NEW.ready_at) EXECUTE FUNCTION fenceline.tell_ready();
 
 
+-- Functions that take a few rows out of a table that may be large find them by an index, whatever the planner knows of
+-- the table: it was empty when most plans were made, and a plan that reads all of it stays for the session. So there
+-- are no joins with such a table here, only questions by its keys (OFFSET 0 keeps them apart).
+
 -- insert_jobs (step 1): inserts jobs, and exports that are new, in the caller's transaction and in one round trip. p_jobs
 -- is a list of objects with the names of the columns; key names the export and is left out for a plain job; delay, unique_for and
 -- retry_for are seconds from now. Answers one row for each: created is false when an idempotency key, a unique key or a debounced
@@ -234,7 +239,8 @@ CREATE TRIGGER tell_ready AFTER UPDATE OF ready_at ON fenceline.jobs FOR EACH RO
 -- then nothing was inserted, and only those rows are answered. Sending the same rows again changes nothing.
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.insert_jobs(p_jobs jsonb)
-RETURNS TABLE (o_ord int, o_id uuid, o_created boolean, o_gone boolean, o_export uuid, o_due timestamptz, o_at timestamptz) LANGUAGE plpgsql AS $$
+RETURNS TABLE (o_ord int, o_id uuid, o_created boolean, o_gone boolean, o_export uuid, o_due timestamptz, o_at timestamptz) LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     n record;
     idle text[];
@@ -243,19 +249,20 @@ BEGIN
     INSERT INTO fenceline.exports (tenant, kind, key, title)
         SELECT DISTINCT ON (r.tenant, r.kind, r.key) r.tenant, r.kind, r.key, r.title
         FROM jsonb_to_recordset(p_jobs) AS r(tenant text, kind text, key text, title text)
-        WHERE r.key IS NOT NULL AND NOT EXISTS (SELECT FROM fenceline.exports e WHERE e.tenant = r.tenant AND e.kind = r.kind AND e.key = r.key)
+        WHERE r.key IS NOT NULL AND (SELECT e.id FROM fenceline.exports e WHERE e.tenant = r.tenant AND e.kind = r.kind AND e.key = r.key) IS NULL
         ORDER BY r.tenant, r.kind, r.key
         ON CONFLICT DO NOTHING;
     RETURN QUERY SELECT r.ord, e.id, false, true, e.id, NULL::timestamptz, NULL::timestamptz
-        FROM jsonb_to_recordset(p_jobs) AS r(ord int, tenant text, kind text, key text)
-        JOIN fenceline.exports e ON e.tenant = r.tenant AND e.kind = r.kind AND e.key = r.key AND e.deleted_at IS NOT NULL;
+        FROM jsonb_to_recordset(p_jobs) AS r(ord int, tenant text, kind text, key text), LATERAL (
+            SELECT x.id FROM fenceline.exports x WHERE x.tenant = r.tenant AND x.kind = r.kind AND x.key = r.key AND x.deleted_at IS NOT NULL OFFSET 0) e
+        WHERE r.key IS NOT NULL;
     IF FOUND THEN RETURN; END IF;
 
     -- Workers look again as long as a queue holds something ready, so only one that held nothing needs a word.
     SELECT array_agg(q.queue) INTO idle FROM (
         SELECT DISTINCT r.queue FROM jsonb_to_recordset(p_jobs) AS r(queue text, key text, delay float8, due_at timestamptz, after_job uuid)
         WHERE r.key IS NULL AND coalesce(r.delay, 0) <= 0 AND r.after_job IS NULL) q
-    WHERE NOT EXISTS (SELECT FROM fenceline.jobs j WHERE j.queue = q.queue AND j.state = 'queued' AND j.ready_at IS NOT NULL);
+    WHERE (SELECT j.id FROM fenceline.jobs j WHERE j.queue = q.queue AND j.state = 'queued' AND j.ready_at IS NOT NULL LIMIT 1) IS NULL;
 
     INSERT INTO fenceline.jobs (id, tenant, kind, queue, export_id, title, payload, payload_version, priority, tags, backoff, retry_until,
             waiting_for, due_at, ring_at, ready_at, max_attempts, max_crashes, timeout_seconds, idempotency_key, request_hash,
@@ -269,7 +276,7 @@ BEGIN
             priority smallint, tags text[], backoff jsonb, retry_until timestamptz, retry_for float8, delay float8, due_at timestamptz,
             max_attempts int, max_crashes int, timeout_seconds int, idempotency_key text, request_hash text, requested_by text,
             batch_id uuid, chain_id uuid, after_job uuid, unique_key text)
-        LEFT JOIN fenceline.exports e ON e.tenant = r.tenant AND e.kind = r.kind AND e.key = r.key
+        LEFT JOIN LATERAL (SELECT x.id FROM fenceline.exports x WHERE x.tenant = r.tenant AND x.kind = r.kind AND x.key = r.key OFFSET 0) e ON r.key IS NOT NULL
         CROSS JOIN LATERAL (SELECT t.now, t.due, CASE WHEN r.after_job IS NOT NULL THEN 'chain' WHEN t.due > t.now THEN 'later' END AS waits
             FROM (SELECT c.now, greatest(coalesce(r.due_at, c.now + make_interval(secs => coalesce(r.delay, 0))), c.now) AS due
                 FROM (SELECT clock_timestamp() AS now) c) t) d
@@ -284,8 +291,8 @@ BEGIN
     PERFORM pg_notify('fenceline_jobs', q) FROM unnest(idle) q;
     RETURN QUERY SELECT r.ord, coalesce(j.id, i.id, u.id), j.id IS NOT NULL, false, j.export_id, j.due_at, j.created_at
         FROM jsonb_to_recordset(p_jobs) AS r(ord int, id uuid, tenant text, kind text, idempotency_key text, unique_key text, unique_while text)
-        LEFT JOIN fenceline.jobs j ON j.id = r.id
-        LEFT JOIN fenceline.jobs i ON j.id IS NULL AND i.tenant = r.tenant AND i.idempotency_key = r.idempotency_key
+        LEFT JOIN LATERAL (SELECT * FROM fenceline.jobs x WHERE x.id = r.id OFFSET 0) j ON true
+        LEFT JOIN LATERAL (SELECT x.id FROM fenceline.jobs x WHERE j.id IS NULL AND x.tenant = r.tenant AND x.idempotency_key = r.idempotency_key OFFSET 0) i ON true
         LEFT JOIN LATERAL (SELECT o.id FROM fenceline.jobs o WHERE j.id IS NULL AND i.id IS NULL
             AND o.tenant = r.tenant AND o.kind = r.kind AND o.unique_key = r.unique_key AND o.unique_while = r.unique_while
             AND (o.unique_while = 'pending' AND o.state = 'queued' AND o.attempts = 0
@@ -372,7 +379,8 @@ END $$;
 -- unpark lets jobs that waited for a cap try again, as many as have room; answers how many. It looks once at each
 -- group of tenant, kind and queue that waits, so no group stands in the way of another.
 -- +goose StatementBegin
-CREATE FUNCTION fenceline.unpark() RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION fenceline.unpark() RETURNS int LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     g record;
     room int;
@@ -469,12 +477,13 @@ CREATE FUNCTION fenceline.claim_runs(p_worker uuid, p_wants jsonb, p_again boole
 RETURNS TABLE (o_run uuid, o_state text, o_id uuid, o_tenant text, o_kind text, o_queue text, o_title text, o_payload text, o_version int, o_attempts int,
     o_failures int, o_crashes int, o_releases int, o_max int, o_timeout int, o_generation int, o_backoff text, o_tags text, o_batch uuid, o_chain uuid,
     o_after uuid, o_retry_until timestamptz, o_created timestamptz, o_by text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     w record;
     c record;
     mine uuid[] := '{}';
-    runs uuid[];
+    ids uuid[];
     picked int;
     capped boolean;
 BEGIN
@@ -491,17 +500,11 @@ BEGIN
             WHERE NOT EXISTS (SELECT FROM fenceline.queues q WHERE q.name = r.queue)
         LOOP
             IF NOT capped THEN
-                WITH ready AS (
-                    SELECT j.id FROM fenceline.jobs j WHERE j.queue = w.queue AND j.state = 'queued' AND j.ready_at IS NOT NULL
-                    ORDER BY j.priority DESC, j.ready_at, j.id LIMIT cardinality(w.runs) FOR NO KEY UPDATE SKIP LOCKED
-                ), numbered AS (
-                    SELECT ready.id, w.runs[row_number() OVER ()] AS run FROM ready
-                ), begun AS (
-                    UPDATE fenceline.jobs j SET state = 'running', run_id = numbered.run, worker_id = p_worker, attempts = j.attempts + 1,
-                        waiting_for = NULL, ready_at = NULL, started_at = coalesce(j.started_at, clock_timestamp())
-                    FROM numbered WHERE j.id = numbered.id RETURNING j.id
-                )
-                SELECT mine || coalesce(array_agg(begun.id), '{}') INTO mine FROM begun;
+                ids := ARRAY(SELECT j.id FROM fenceline.jobs j WHERE j.queue = w.queue AND j.state = 'queued' AND j.ready_at IS NOT NULL
+                    ORDER BY j.priority DESC, j.ready_at, j.id LIMIT cardinality(w.runs) FOR NO KEY UPDATE SKIP LOCKED);
+                UPDATE fenceline.jobs j SET state = 'running', run_id = w.runs[array_position(ids, j.id)], worker_id = p_worker, attempts = j.attempts + 1,
+                    waiting_for = NULL, ready_at = NULL, started_at = coalesce(j.started_at, clock_timestamp()) WHERE j.id = ANY (ids);
+                mine := mine || ids;
                 CONTINUE;
             END IF;
             picked := 0;
@@ -527,56 +530,71 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- finish_runs ends runs of plain jobs. p_runs is [{job, run, outcome, reason, error, stack, final, delay, waiting_for, result, progress}] with outcome
+-- run_ruling is what becomes of a job when its run ends.
+-- +goose StatementBegin
+CREATE FUNCTION fenceline.run_ruling(p_state text, p_outcome text, p_final boolean, p_failures int, p_max int, p_due timestamptz, p_until timestamptz)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN p_state = 'cancelling' OR p_outcome = 'cancelled' THEN 'cancelled'
+        WHEN p_outcome = 'done' THEN 'done'
+        WHEN p_outcome = 'failed' AND (p_final OR p_failures + 1 >= p_max OR p_due > p_until) THEN 'failed'
+        ELSE 'queued' END
+$$;
+-- +goose StatementEnd
+
+-- finish_runs ends runs of plain jobs. p_runs maps the names of runs to {job, outcome, reason, error, stack, final, delay, waiting_for, result, progress} with outcome
 --   done, failed (counts; final: no retry), released (waits again, no attempt), cancelled (given up for good, error says why)
 -- Answers what became of each job, or stale when the run is not its newest or was handed on: then nothing was changed (L6). Sent again it
 -- answers what was decided.
 -- +goose StatementBegin
-CREATE FUNCTION fenceline.finish_runs(p_runs jsonb) RETURNS TABLE (o_run uuid, o_state text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION fenceline.finish_runs(p_runs jsonb) RETURNS TABLE (o_run uuid, o_state text) LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
-    failed boolean;
+    ids uuid[] := ARRAY(SELECT (v.value ->> 'job')::uuid FROM jsonb_each(p_runs) v);
+    at timestamptz := clock_timestamp();
+    ended jsonb;
 BEGIN
     PERFORM fenceline.require_read_committed();
-    RETURN QUERY
-    WITH f AS (
-        SELECT r.*, clock_timestamp() + make_interval(secs => coalesce(r.delay, 0)) AS due
-        FROM jsonb_to_recordset(p_runs) AS r(job uuid, run uuid, outcome text, reason text, error text, stack text, final boolean, delay float8, waiting_for text, result jsonb, progress jsonb)
-    ), ended AS (
+    WITH done AS (
         UPDATE fenceline.jobs j SET
-            state = t.state,
-            finished_at = CASE WHEN t.state <> 'queued' THEN clock_timestamp() END,
-            attempts = j.attempts - CASE WHEN f.outcome = 'released' AND j.state = 'running' THEN 1 ELSE 0 END,
-            releases = j.releases + CASE WHEN f.outcome = 'released' THEN 1 ELSE 0 END,
-            failures = j.failures + CASE WHEN f.outcome = 'failed' THEN 1 ELSE 0 END,
-            error = CASE WHEN t.state = 'done' THEN NULL ELSE coalesce(f.error, j.error) END,
-            result = CASE WHEN t.state = 'done' THEN f.result END,
-            progress = coalesce(f.progress, j.progress),
-            generation = j.generation + CASE WHEN t.state = 'queued' THEN 1 ELSE 0 END,
-            waiting_for = CASE WHEN t.state = 'queued' AND f.due > clock_timestamp() THEN CASE WHEN f.outcome = 'failed' THEN 'retry' ELSE coalesce(f.waiting_for, 'released') END END,
-            due_at = CASE WHEN t.state = 'queued' THEN f.due ELSE j.due_at END,
-            ready_at = CASE WHEN t.state = 'queued' AND f.due <= clock_timestamp() THEN clock_timestamp() END
-        FROM f, LATERAL (SELECT o.state AS was, CASE
-            WHEN o.state = 'cancelling' OR f.outcome = 'cancelled' THEN 'cancelled'
-            WHEN f.outcome = 'done' THEN 'done'
-            WHEN f.outcome = 'failed' AND (f.final OR o.failures + 1 >= o.max_attempts OR f.due > o.retry_until) THEN 'failed'
-            ELSE 'queued' END AS state
-            FROM fenceline.jobs o WHERE o.id = f.job FOR NO KEY UPDATE) t
-        WHERE j.id = f.job AND j.run_id = f.run AND j.state IN ('running', 'cancelling')
-        RETURNING j.id, j.run_id, j.state, j.attempts, j.worker_id, f.outcome, f.reason, f.error, f.stack
+            state = fenceline.run_ruling(j.state, p_runs #>> ARRAY[j.run_id::text, 'outcome'], (p_runs #>> ARRAY[j.run_id::text, 'final'])::boolean, j.failures, j.max_attempts,
+                at + make_interval(secs => coalesce((p_runs #>> ARRAY[j.run_id::text, 'delay'])::float8, 0)), j.retry_until),
+            finished_at = CASE WHEN fenceline.run_ruling(j.state, p_runs #>> ARRAY[j.run_id::text, 'outcome'], (p_runs #>> ARRAY[j.run_id::text, 'final'])::boolean, j.failures, j.max_attempts,
+                at + make_interval(secs => coalesce((p_runs #>> ARRAY[j.run_id::text, 'delay'])::float8, 0)), j.retry_until) <> 'queued' THEN clock_timestamp() END,
+            attempts = j.attempts - CASE WHEN p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'released' AND j.state = 'running' THEN 1 ELSE 0 END,
+            releases = j.releases + CASE WHEN p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'released' THEN 1 ELSE 0 END,
+            failures = j.failures + CASE WHEN p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'failed' THEN 1 ELSE 0 END,
+            error = CASE WHEN j.state = 'running' AND p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'done' THEN NULL ELSE coalesce(p_runs #>> ARRAY[j.run_id::text, 'error'], j.error) END,
+            result = CASE WHEN j.state = 'running' AND p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'done' THEN p_runs #> ARRAY[j.run_id::text, 'result'] END,
+            progress = coalesce(p_runs #> ARRAY[j.run_id::text, 'progress'], j.progress)
+        WHERE j.id = ANY (ids) AND p_runs ? j.run_id::text AND j.state IN ('running', 'cancelling')
+        RETURNING j.id, j.run_id, j.state, j.attempts, j.worker_id, j.due_at
     ), kept AS (
         INSERT INTO fenceline.job_errors (job_id, attempt, worker, reason, error, stack)
-        SELECT e.id, e.attempts, coalesce((SELECT w.name FROM fenceline.workers w WHERE w.id = e.worker_id), ''), e.reason, coalesce(e.error, ''), e.stack
-        FROM ended e WHERE e.outcome = 'failed'
+        SELECT d.id, d.attempts, coalesce((SELECT w.name FROM fenceline.workers w WHERE w.id = d.worker_id), ''), f.value ->> 'reason', coalesce(f.value ->> 'error', ''), f.value ->> 'stack'
+        FROM done d, LATERAL (SELECT p_runs -> d.run_id::text AS value) f WHERE f.value ->> 'outcome' = 'failed'
     )
-    SELECT f.run, coalesce(e.state, (SELECT CASE WHEN o.state IN ('running', 'cancelling') THEN 'stale' ELSE o.state END
-        FROM fenceline.jobs o WHERE o.id = f.job AND o.run_id = f.run), 'stale')
-    FROM f LEFT JOIN ended e ON e.run_id = f.run;
+    SELECT jsonb_object_agg(d.run_id, d.state) INTO ended FROM done d;
+    -- Those that wait again: a statement of its own, because few do.
+    IF ended IS NOT NULL AND jsonb_path_exists(ended, '$.* ? (@ == "queued")') THEN
+        UPDATE fenceline.jobs j SET generation = j.generation + 1, due_at = d.due,
+            waiting_for = CASE WHEN d.due > clock_timestamp() THEN CASE WHEN d.f ->> 'outcome' = 'failed' THEN 'retry' ELSE coalesce(d.f ->> 'waiting_for', 'released') END END,
+            ready_at = CASE WHEN d.due <= clock_timestamp() THEN clock_timestamp() END
+        FROM (SELECT e.key::uuid AS run, (p_runs #>> ARRAY[e.key, 'job'])::uuid AS job, p_runs -> e.key AS f,
+                at + make_interval(secs => coalesce((p_runs #>> ARRAY[e.key, 'delay'])::float8, 0)) AS due
+            FROM jsonb_each_text(ended) e WHERE e.value = 'queued') d
+        WHERE j.id = ANY (ids) AND j.id = d.job AND j.run_id = d.run AND j.state = 'queued';
+    END IF;
+    RETURN QUERY SELECT v.key::uuid, coalesce(ended ->> v.key, (SELECT CASE WHEN o.state IN ('running', 'cancelling') THEN 'stale' ELSE o.state END
+            FROM fenceline.jobs o WHERE o.id = (v.value ->> 'job')::uuid AND o.run_id = v.key::uuid), 'stale')
+        FROM jsonb_each(p_runs) v;
 END $$;
 -- +goose StatementEnd
 
 -- promote makes plain jobs ready whose time has come; answers how many.
 -- +goose StatementBegin
-CREATE FUNCTION fenceline.promote(p_limit int) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION fenceline.promote(p_limit int) RETURNS int LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     n int;
 BEGIN
@@ -593,7 +611,8 @@ END $$;
 -- their state, with what the worker is asked to do in the first row.
 --   p_progress is [{job, run, progress}] of those whose progress has changed
 -- +goose StatementBegin
-CREATE FUNCTION fenceline.worker_beat(p_worker uuid, p_running int, p_progress jsonb) RETURNS TABLE (o_run uuid, o_state text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION fenceline.worker_beat(p_worker uuid, p_running int, p_progress jsonb) RETURNS TABLE (o_run uuid, o_state text) LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     request text;
 BEGIN

@@ -12,7 +12,7 @@ import (
 // Finish is how a run of a plain job ends.
 type Finish struct {
 	Job uuid.UUID `json:"job"`
-	Run uuid.UUID `json:"run"`
+	Run uuid.UUID `json:"-"`
 	// Outcome is done; failed, which counts and may be tried again; released, which waits again and was no
 	// attempt; or cancelled, which gives the job up.
 	Outcome string          `json:"outcome"`
@@ -52,7 +52,11 @@ type Turned struct {
 // commit: what many do at once costs them one round trip and one fsync. It is
 // sent until it is answered; [ErrUnknownOutcome] when ctx ends first.
 func (s *Store) Turn(ctx context.Context, worker uuid.UUID, finish []Finish, wants []Want) (Turned, error) {
-	ends, err := json.Marshal(finish)
+	byRun := make(map[uuid.UUID]Finish, len(finish))
+	for _, f := range finish {
+		byRun[f.Run] = f
+	}
+	ends, err := json.Marshal(byRun)
 	if err != nil {
 		return Turned{}, fmt.Errorf("encode the ends of runs: %w", err)
 	}
@@ -203,7 +207,7 @@ func (s *Store) GiveBack(ctx context.Context, worker uuid.UUID, runs []uuid.UUID
 	for i, id := range runs {
 		ids[i] = id.String()
 	}
-	_, err := s.pool.Exec(ctx, `SELECT fenceline.finish_runs(coalesce(jsonb_agg(jsonb_build_object('job', id, 'run', run_id, 'outcome', 'released')), '[]'))
+	_, err := s.pool.Exec(ctx, `SELECT fenceline.finish_runs(coalesce(jsonb_object_agg(run_id, jsonb_build_object('job', id, 'outcome', 'released')), '{}'))
 		FROM fenceline.jobs WHERE worker_id = $1 AND state IN ('running', 'cancelling') AND run_id = ANY ($2::text[]::uuid[])`, worker, ids)
 	if err != nil {
 		return fmt.Errorf("give runs back: %w", err)
