@@ -20,7 +20,7 @@ type turns struct {
 
 // lanes is how many statements are on their way at once: while one waits for its
 // commit, another gathers.
-const lanes = 2
+const lanes = 3
 
 // togetherAtMost bounds how much one statement does.
 const togetherAtMost = 250

@@ -214,6 +214,9 @@ CREATE TRIGGER retried AFTER UPDATE OF state ON fenceline.jobs FOR EACH ROW
 -- Plain jobs tell nobody by themselves: whoever makes one ready says so once for many.
 DROP TRIGGER tell_new ON fenceline.jobs;
 CREATE TRIGGER tell_new AFTER INSERT ON fenceline.jobs FOR EACH ROW WHEN (NEW.export_id IS NOT NULL) EXECUTE FUNCTION fenceline.tell();
+-- Called only where it has something to say: jobs begin queued as a rule.
+DROP TRIGGER guard_new ON fenceline.jobs;
+CREATE TRIGGER guard_new BEFORE INSERT ON fenceline.jobs FOR EACH ROW WHEN (NEW.state <> 'queued') EXECUTE FUNCTION fenceline.guard_new();
 DROP TRIGGER tell ON fenceline.jobs;
 CREATE TRIGGER tell AFTER UPDATE ON fenceline.jobs FOR EACH ROW
     WHEN (NEW.export_id IS NOT NULL AND (OLD.state IS DISTINCT FROM NEW.state OR OLD.due_at IS DISTINCT FROM NEW.due_at)) EXECUTE FUNCTION fenceline.tell();
@@ -245,6 +248,7 @@ DECLARE
     n record;
     idle text[];
 BEGIN
+    IF p_jobs @? '$[*].key' THEN
     -- In order, so that two bulk inserts do not wait for each other in a circle.
     INSERT INTO fenceline.exports (tenant, kind, key, title)
         SELECT DISTINCT ON (r.tenant, r.kind, r.key) r.tenant, r.kind, r.key, r.title
@@ -257,6 +261,7 @@ BEGIN
             SELECT x.id FROM fenceline.exports x WHERE x.tenant = r.tenant AND x.kind = r.kind AND x.key = r.key AND x.deleted_at IS NOT NULL OFFSET 0) e
         WHERE r.key IS NOT NULL;
     IF FOUND THEN RETURN; END IF;
+    END IF;
 
     -- Workers look again as long as a queue holds something ready, so only one that held nothing needs a word.
     SELECT array_agg(q.queue) INTO idle FROM (
@@ -283,10 +288,12 @@ BEGIN
         WHERE r.unique_key IS NULL AND (r.key IS NULL OR e.id IS NOT NULL)
         ON CONFLICT DO NOTHING; -- an idempotency key, or the same row sent again after a lost reply
 
-    FOR n IN SELECT r.* FROM jsonb_to_recordset(p_jobs) AS r(ord int, tenant text, kind text, unique_key text, unique_while text) WHERE r.unique_key IS NOT NULL ORDER BY r.ord
-    LOOP
-        PERFORM fenceline.insert_unique_job((SELECT j FROM jsonb_array_elements(p_jobs) j WHERE (j ->> 'ord')::int = n.ord));
-    END LOOP;
+    IF p_jobs @? '$[*].unique_key' THEN
+        FOR n IN SELECT j.value FROM jsonb_array_elements(p_jobs) WITH ORDINALITY j(value, ord) WHERE j.value ? 'unique_key' ORDER BY j.ord
+        LOOP
+            PERFORM fenceline.insert_unique_job(n.value);
+        END LOOP;
+    END IF;
 
     PERFORM pg_notify('fenceline_jobs', q) FROM unnest(idle) q;
     RETURN QUERY SELECT r.ord, coalesce(j.id, i.id, u.id), j.id IS NOT NULL, false, j.export_id, j.due_at, j.created_at
@@ -567,7 +574,8 @@ BEGIN
             error = CASE WHEN j.state = 'running' AND p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'done' THEN NULL ELSE coalesce(p_runs #>> ARRAY[j.run_id::text, 'error'], j.error) END,
             result = CASE WHEN j.state = 'running' AND p_runs #>> ARRAY[j.run_id::text, 'outcome'] = 'done' THEN p_runs #> ARRAY[j.run_id::text, 'result'] END,
             progress = coalesce(p_runs #> ARRAY[j.run_id::text, 'progress'], j.progress)
-        WHERE j.id = ANY (ids) AND p_runs ? j.run_id::text AND j.state IN ('running', 'cancelling')
+        -- By the key, never by the index of what runs: that one is full of what has just ended.
+        WHERE j.id = ANY (ids) AND p_runs ? j.run_id::text AND CASE WHEN j.state IN ('running', 'cancelling') THEN true ELSE false END
         RETURNING j.id, j.run_id, j.state, j.attempts, j.worker_id, j.due_at
     ), kept AS (
         INSERT INTO fenceline.job_errors (job_id, attempt, worker, reason, error, stack)

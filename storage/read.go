@@ -243,7 +243,7 @@ func (s *Store) Overview(ctx context.Context, scope Scope) (Overview, error) {
 	err := s.pool.QueryRow(ctx, `SELECT
 		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state IN ('running', 'cancelling') AND ($1 OR tenant = $2) LIMIT $3) x),
 		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state = 'queued' AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'done' AND ($1 OR tenant = $2) LIMIT $3) x),
+		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'done' AND export_id IS NOT NULL AND ($1 OR tenant = $2) LIMIT $3) x),
 		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'failed' AND ($1 OR tenant = $2) LIMIT $3) x),
 		(SELECT count(*) FROM (SELECT FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
 			WHERE a.finished_at > now() - make_interval(secs => $4) AND a.verdict = 'fenced' AND ($1 OR e.tenant = $2) LIMIT $3) x),
