@@ -158,17 +158,23 @@ func (w *Worker) do(ctx context.Context, work *Work) error {
 	return w.guarded(ctx, work.Log, func() error { return wrap(task.Do, kind.Middleware)(ctx, work) })
 }
 
+// errGoexit is the error of a handler that left its goroutine with [runtime.Goexit],
+// as testing.T.FailNow does: nobody would wait for it otherwise.
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
+
 // guarded calls code of a kind: a panic becomes an error with its stack, and code
 // that ignores the end of its context is left behind.
 func (w *Worker) guarded(ctx context.Context, log *slog.Logger, call func() error) error {
 	done := make(chan error, 1)
 	go func() {
+		err := errGoexit // stays when the goroutine ends without a return
 		defer func() {
 			if p := recover(); p != nil {
-				done <- &panicError{value: p, stack: debug.Stack()}
+				err = &panicError{value: p, stack: debug.Stack()}
 			}
+			done <- err
 		}()
-		done <- call()
+		err = call()
 	}()
 	var err error
 	select {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,6 +76,7 @@ func TestPlainJobs(t *testing.T) {
 		return nil, jobs.Permanent(errors.New("never"))
 	})
 	w.does("panic", func(context.Context, *jobs.Work, plainPayload) (any, error) { panic("ouch") })
+	w.does("leave", func(context.Context, *jobs.Work, plainPayload) (any, error) { runtime.Goexit(); return nil, nil })
 	w.does("skip", func(context.Context, *jobs.Work, plainPayload) (any, error) { return nil, jobs.Skip("nothing to do") })
 	var tries atomic.Int64
 	w.does("wait", func(_ context.Context, work *jobs.Work, _ plainPayload) (any, error) {
@@ -107,6 +109,9 @@ func TestPlainJobs(t *testing.T) {
 	if deref(panicked.Error) != "panic: ouch" || errs[0].Reason != "panic" || !strings.Contains(deref(errs[0].Stack), "plain_test.go") {
 		t.Errorf("%q, %+v", deref(panicked.Error), errs)
 	}
+	if left := w.ends(w.ask1("leave", jobs.MaxAttempts(1)), storage.JobFailed); !strings.Contains(deref(left.Error), "runtime.Goexit") {
+		t.Errorf("%q", deref(left.Error))
+	}
 	if skipped := w.ends(w.ask1("skip"), storage.JobCancelled); deref(skipped.Error) != "skipped: nothing to do" {
 		t.Errorf("%q", deref(skipped.Error))
 	}
@@ -116,8 +121,8 @@ func TestPlainJobs(t *testing.T) {
 	}
 	var notices int
 	w.ask(&notices, "SELECT count(*) FROM fenceline.outbox WHERE topic = 'job.failed' AND export_id IS NULL")
-	if notices != 3 {
-		t.Errorf("%d notices of three failed jobs", notices)
+	if notices != 4 {
+		t.Errorf("%d notices of four failed jobs", notices)
 	}
 }
 
