@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -189,22 +190,25 @@ func (d *Dispatcher) prepareBatch(ctx context.Context, r BatchRequest, b *storag
 	}
 	var list []storage.NewJob
 	var refused []error
-	add := func(items []Item, chained bool) {
+	add := func(items []Item, chain string) {
 		items, err := ofTenant(items, r.Tenant)
 		var part []storage.NewJob
 		if err == nil {
 			part, err = d.prepareAll(ctx, items, []Option{RequestedBy(r.RequestedBy)})
 		}
-		if err == nil && chained {
+		if err == nil && chain != "" {
 			err = link(part)
+		}
+		if chain != "" {
+			err = placed(chain, "jobs", err)
 		}
 		list, refused = append(list, part...), append(refused, err)
 	}
 	if len(r.Jobs) > 0 || len(r.Chains) == 0 {
-		add(r.Jobs, false)
+		add(r.Jobs, "")
 	}
-	for _, c := range r.Chains {
-		add(c, true)
+	for i, c := range r.Chains {
+		add(c, fmt.Sprintf("chains[%d]", i))
 	}
 	for _, call := range []struct {
 		field string
@@ -223,7 +227,7 @@ func (d *Dispatcher) prepareCall(ctx context.Context, r BatchRequest, field stri
 	}
 	one, err := ofTenant([]Item{*item}, r.Tenant)
 	if err != nil {
-		return err
+		return placed(field, "jobs[0]", err)
 	}
 	n, err := d.prepare(ctx, one[0].Request, append([]Option{RequestedBy(r.RequestedBy)}, one[0].Options...))
 	var bad *invalid.Error
@@ -237,6 +241,19 @@ func (d *Dispatcher) prepareCall(ctx context.Context, r BatchRequest, field stri
 		return fmt.Errorf("%s: %w", field, err)
 	}
 	*into, err = json.Marshal(n)
+	return err
+}
+
+// placed names refused fields by where they are in a batch: chains[1][0].kind, not jobs[0].kind.
+func placed(where, instead string, err error) error {
+	var bad *invalid.Error
+	if errors.As(err, &bad) {
+		for i := range bad.Problems {
+			if rest, ok := strings.CutPrefix(bad.Problems[i].Field, instead); ok {
+				bad.Problems[i].Field = where + rest
+			}
+		}
+	}
 	return err
 }
 

@@ -94,6 +94,10 @@ func TestAPIMany(t *testing.T) {
 	w.get(where, who).want(t, 200, `"total":4`, `"queued":4`)
 	w.call("/api/v1/batches", who, `{"tenant":"globex","jobs":[`+noteBody+`]}`).want(t, 422, "acme")
 	w.call("/api/v1/batches", who, `{"jobs":[{"kind":"note","payload":{"text":"x"}}],"then":{"kind":"nope"}}`).want(t, 422, `"field":"then.kind"`)
+	w.call("/api/v1/batches", who, `{"tenant":"acme","jobs":[`+noteBody+`],"then":{"kind":"note","tenant":"globex"}}`).want(t, 422, `"field":"then.tenant"`)
+	w.call("/api/v1/batches", who, `{"tenant":"acme","jobs":[`+noteBody+`],"chains":[[`+noteBody+`],[`+noteBody+`,`+bad+`]]}`).want(t, 422, `"field":"chains[1][1].payload.text"`)
+	w.call("/api/v1/batches", who, `{"tenant":"acme","chains":[[]]}`).want(t, 422, `"field":"chains[0]"`)
+	w.call("/api/v1/batches", who, `{"tenant":"acme","chains":[[{"kind":"note","payload":{"text":"x"},"unique":"active"}]]}`).want(t, 422, `"field":"chains[0][0]"`)
 	w.call(where+"/cancel", who, "").want(t, 200, `"cancelled":4`, `"cancelled_at"`)
 }
 
