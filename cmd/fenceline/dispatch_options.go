@@ -4,14 +4,12 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-
-	"github.com/fenceline/fenceline/jobs"
 )
 
 // register adds the flags that every dispatch of one job has.
 func (f *dispatchFlags) register(cmd *cobra.Command) {
 	s, flags := &f.spec, cmd.Flags()
-	flags.StringVar(&s.Tenant, "tenant", jobs.DefaultTenant, "whose job it is")
+	flags.StringVar(&s.Tenant, "tenant", "", "whose job it is (that of the API token, or default, when nothing is said)")
 	flags.StringVar(&s.Queue, "queue", "default", "queue to wait in")
 	flags.IntVar(&s.Priority, "priority", 0, "-100 to 100; higher is sooner within the queue")
 	flags.StringArrayVar(&s.Tags, "tag", nil, "word to find the job by; may be given again")

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fenceline/fenceline/storage"
 )
 
 var update = flag.Bool("update", false, "write the settings table into the README")
@@ -149,6 +151,13 @@ func TestDispatchOverTheAPI(t *testing.T) {
 		if got := far.run(c.args...); got.code != c.code || !strings.Contains(got.err, c.says) {
 			t.Errorf("%v: exit %d, %s", c.args, got.code, got.err)
 		}
+	}
+	far.env["FENCELINE_TOKEN"] = asJSON[struct{ Secret string }](s, "token", "create", "ours", "--tenant", "acme").Secret
+	if got := asJSON[struct{ Job storage.Job }](far, "dispatch", "job", "drill", `{"seconds":1,"rows":1}`); got.Job.Tenant != "acme" {
+		t.Errorf("the token of a tenant dispatched for %q", got.Job.Tenant)
+	}
+	if got := far.run("dispatch", "report", "stock", "--tenant", "globex"); got.code != exitRefused {
+		t.Errorf("another tenant: exit %d, %s", got.code, got.err)
 	}
 	far.env["FENCELINE_TOKEN"] = "fl_wrong"
 	if got := far.run("dispatch", "report", "stock"); got.code != exitFailed {
