@@ -118,8 +118,12 @@ func (w *Worker) empty(ctx context.Context) bool {
 	if err != nil {
 		return false // the next look will tell
 	}
+	maintenance, err := w.store.MaintenanceMode(ctx)
+	if err != nil {
+		return false
+	}
 	for _, q := range queues {
-		if _, ours := w.conf.Queues[q.Name]; ours && q.Waiting > 0 && q.PausedAt == nil {
+		if _, ours := w.conf.Queues[q.Name]; ours && q.Waiting > 0 && q.PausedAt == nil && maintenance.Since == nil {
 			return false
 		}
 	}

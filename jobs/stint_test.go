@@ -107,6 +107,20 @@ func TestStopWhenEmpty(t *testing.T) {
 	}
 }
 
+// What maintenance holds back could not run now.
+func TestStopWhenEmptyInMaintenance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	w.does("work", func(context.Context, *jobs.Work, plainPayload) (any, error) { return nil, nil })
+	held := w.ask1("work")
+	w.must(w.store.SetMaintenance(w.ctx, true, ""))
+	_, ended := w.starts(func(c *jobs.WorkerConfig) { c.StopWhenEmpty = true })
+	w.asked(ended)
+	if j := w.job(held.ID); j.State != storage.JobQueued {
+		t.Errorf("a job ran in maintenance: %s", j.State)
+	}
+}
+
 // A backlog on one queue makes its slots grow up to the bound, never beyond; when
 // it is gone they go. All the while no more run than fit.
 func TestAutoscale(t *testing.T) {
