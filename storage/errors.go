@@ -121,6 +121,13 @@ func passing(err error) bool {
 const repairSequence = `SELECT setval('fenceline.fence_tokens', greatest((SELECT max(issued_token) FROM fenceline.exports), ` +
 	`(SELECT max(greatest(issued_token, last_write)) FROM fenceline.fences)))`
 
+// IsBadText reports whether PostgreSQL refused a text because it is not UTF-8, or
+// holds the character U+0000 (SQLSTATE 22021): bad input, whoever gave it.
+func IsBadText(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "22021"
+}
+
 // sequenceBehind recognises a token that was given out before: to this export
 // (the function says so) or to another (the unique index does).
 func sequenceBehind(err error) error {

@@ -35,7 +35,8 @@ var (
 	errNoRoute      = &failure{404, "not-found", "Not found", "There is no such address."}
 	errMissing      = &failure{404, "not-found", "Not found", "It does not exist, or this account may not see it."}
 	errMethod       = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
-	errNotFailed    = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again."}
+	errBadText      = &failure{422, "invalid", "A text cannot be read", "A text in the request is not UTF-8, or holds the character U+0000. Send it without."}
+	errNotFailed    = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again or forgotten."}
 	errFromFile     = &failure{409, "schedule-from-file", "The schedule comes from a file", "It can be paused and resumed here; to change or delete it, edit the file of schedules."}
 	errNameTaken    = &failure{409, "name-taken", "The name is taken", "Another schedule has this name. Choose another one."}
 	errOverlap      = &failure{409, "schedule-overlaps", "A run is still at work", "The schedule is not to overlap, and an earlier run of it waits or runs."}
@@ -88,6 +89,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return f, nil
 	case errors.As(err, &bad):
 		return &failure{422, "invalid", "Some fields are wrong", bad.Error()}, bad.Problems
+	case storage.IsBadText(err):
+		return errBadText, nil
 	case errors.As(err, &busy):
 		return &failure{429, "too-many-requests", "Too many attempts", busy.Error()}, nil
 	case errors.As(err, &large):

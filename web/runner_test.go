@@ -159,6 +159,10 @@ func TestAPIFailed(t *testing.T) {
 	w.get("/api/v1/failed?queue=mail&error=LUCK", who).want(t, 200, two.ID.String()).without(t, one.ID.String())
 	w.get("/api/v1/failed?batch=x", who).want(t, 422, `"field":"batch"`)
 	w.get("/api/v1/failed?after=x", who).want(t, 400)
+	for _, path := range []string{"/api/v1/failed?error=%00", "/api/v1/failed?kind=%ff", "/api/v1/jobs?tag=%00", "/api/v1/exports?q=%ff", "/api/v1/schedules/%00"} {
+		w.get(path, who).want(t, 422, "not UTF-8")
+	}
+	w.call("/api/v1/failed/retry", who, `{"error":"\u0000"}`).want(t, 422, "not UTF-8")
 
 	w.call("/api/v1/failed/retry", who, `{"confirm":1}`).want(t, 409, "count-differs", "2 failed jobs match, not 1")
 	w.call("/api/v1/failed/forget", who, `{"tag":"x","confirm":2}`).want(t, 409, "1 failed jobs match")
