@@ -23,10 +23,10 @@ type Batch struct {
 	// StopOnFailure cancels what is left when a job has failed.
 	StopOnFailure bool `json:"stop_on_failure"`
 	// OnSuccess, OnFailure and OnEnd are requests of jobs, for when every job is done, when the first has failed,
-	// and when all have ended.
-	OnSuccess   json.RawMessage `json:"on_success,omitempty"`
-	OnFailure   json.RawMessage `json:"on_failure,omitempty"`
-	OnEnd       json.RawMessage `json:"on_end,omitempty"`
+	// and when all have ended. They are kept as they will be inserted, sealed fields and hash included: not for showing.
+	OnSuccess   json.RawMessage `json:"-"`
+	OnFailure   json.RawMessage `json:"-"`
+	OnEnd       json.RawMessage `json:"-"`
 	CancelledAt *time.Time      `json:"cancelled_at,omitempty"`
 	SettledAt   *time.Time      `json:"settled_at,omitempty"` // when its end was seen
 }

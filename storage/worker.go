@@ -109,10 +109,12 @@ func (s *Store) WorkerStopped(ctx context.Context, worker uuid.UUID) error {
 func (s *Store) Workers(ctx context.Context, while time.Duration, limit int) ([]Worker, error) {
 	var list []struct {
 		Worker
-		Quiet float64
+		Quiet     float64
+		Restarted bool
 	}
-	err := s.db.WithContext(ctx).Raw(`SELECT *, extract(epoch FROM clock_timestamp() - heartbeat_at)::float8 AS quiet FROM fenceline.workers
-		WHERE heartbeat_at > clock_timestamp() - make_interval(secs => ?) ORDER BY heartbeat_at DESC, id LIMIT ?`, while.Seconds(), limit).Scan(&list).Error
+	err := s.db.WithContext(ctx).Raw(`SELECT *, extract(epoch FROM clock_timestamp() - heartbeat_at)::float8 AS quiet,
+			EXISTS (SELECT FROM fenceline.installation i WHERE i.restart_at > started_at) AS restarted
+		FROM fenceline.workers WHERE heartbeat_at > clock_timestamp() - make_interval(secs => ?) ORDER BY heartbeat_at DESC, id LIMIT ?`, while.Seconds(), limit).Scan(&list).Error
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
 	}
@@ -120,6 +122,10 @@ func (s *Store) Workers(ctx context.Context, while time.Duration, limit int) ([]
 	for i, w := range list {
 		out[i] = w.Worker
 		out[i].Silent = time.Duration(w.Quiet * float64(time.Second))
+		if w.Restarted && w.StoppedAt == nil { // its row does not say so, its next beat does
+			stop := "stop"
+			out[i].Asked = &stop
+		}
 	}
 	return out, nil
 }

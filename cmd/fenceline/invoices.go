@@ -315,7 +315,10 @@ func callText(c storage.BatchCall) string {
 	if c.JobID != nil {
 		return fmt.Sprintf("dispatched job %s at %s", *c.JobID, stamp(&c.At))
 	}
-	return fmt.Sprintf("could not be dispatched at %s: %s", stamp(&c.At), deref(c.Error))
+	if c.Error == nil {
+		return fmt.Sprintf("dispatched at %s; its job was pruned since", stamp(&c.At))
+	}
+	return fmt.Sprintf("could not be dispatched at %s: %s", stamp(&c.At), *c.Error)
 }
 
 func (c *cli) batchCancelCmd() *cobra.Command {

@@ -174,6 +174,11 @@ func TestDispatchMany(t *testing.T) {
 	if last := s.job(uuid.MustParse(chain.Jobs[1].ID)); last.State != storage.JobDone {
 		t.Errorf("the chain ended %s", last.State)
 	}
+	s.sql("DELETE FROM fenceline.outbox", "UPDATE fenceline.jobs SET finished_at = finished_at - interval '8 days' WHERE finished_at IS NOT NULL AND batch_id IS NULL")
+	s.ok("queue", "prune", "--yes")
+	if out := s.ok("batch", "show", batch.ID.String()); strings.Contains(out, "could not") || !strings.Contains(out, "pruned since") {
+		t.Error(out)
+	}
 }
 
 // From the command line alone: fail, look, retry, forget, prune.
@@ -331,6 +336,9 @@ func TestWorkers(t *testing.T) {
 	next := s.dispatch(`{"do":"it"}`)
 	until(t, "it works again", func() bool { return s.job(next.ID).State == storage.JobDone })
 	if out := s.ok("queue", "restart"); !strings.Contains(out, "1 worker asked") {
+		t.Error(out)
+	}
+	if out := s.ok("worker", "list"); !strings.Contains(out, "stopping") {
 		t.Error(out)
 	}
 	s.ok("job", "cancel", job.ID.String())
