@@ -180,6 +180,7 @@ type JobFilter struct {
 	Tag      string
 	Tenant   string // within what the scope sees
 	ExportID uuid.UUID
+	Batch    uuid.UUID
 	After    string // a [Page]'s Next
 	Limit    int    // 0 is 50; at most 200
 }
@@ -200,6 +201,9 @@ func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], 
 	}
 	if f.ExportID != uuid.Nil {
 		q = q.Where("export_id = ?", f.ExportID)
+	}
+	if f.Batch != uuid.Nil {
+		q = q.Where("batch_id = ?", f.Batch)
 	}
 	if f.After != "" {
 		id, err := uuid.Parse(f.After)

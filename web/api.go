@@ -171,6 +171,7 @@ func (s *Server) apiJobs(w http.ResponseWriter, r *http.Request) error {
 		}
 		f.ExportID = id
 	}
+	f.Batch = optionalID("batch", q.Get("batch"), refused)
 	if err := refused.OrNil(); err != nil {
 		return err
 	}

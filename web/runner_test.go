@@ -92,6 +92,11 @@ func TestAPIMany(t *testing.T) {
 	made := w.call("/api/v1/batches", who, `{"tenant":"acme","title":"B","jobs":[`+list(2, `{"kind":"note","payload":{"text":"x"}}`)+`],"chains":[[`+noteBody+`,`+noteBody+`]],"finally":`+noteBody+`}`).want(t, 202)
 	where := made.Header.Get("Location")
 	w.get(where, who).want(t, 200, `"total":4`, `"queued":4`).without(t, "RequestHash")
+	of := decode[storage.Page[storage.Job]](t, w.get("/api/v1/jobs?batch="+where[strings.LastIndex(where, "/")+1:], who).want(t, 200))
+	if len(of.Items) != 4 || of.Items[0].BatchID == nil {
+		t.Errorf("%d jobs of the batch", len(of.Items))
+	}
+	w.get("/api/v1/jobs?batch=x", who).want(t, 422, `"field":"batch"`)
 	w.call("/api/v1/batches", who, `{"tenant":"globex","jobs":[`+noteBody+`]}`).want(t, 422, "acme")
 	w.call("/api/v1/batches", who, `{"jobs":[{"kind":"note","payload":{"text":"x"}}],"then":{"kind":"nope"}}`).want(t, 422, `"field":"then.kind"`)
 	w.call("/api/v1/batches", who, `{"tenant":"acme","jobs":[`+noteBody+`],"then":{"kind":"note","tenant":"globex"}}`).want(t, 422, `"field":"then.tenant"`)

@@ -267,8 +267,12 @@ func (r *configReader) queues(env string) map[string]int {
 		if found {
 			n, err = strconv.Atoi(weight)
 		}
-		if name == "" || err != nil || n < 1 {
+		if err != nil || n < 1 || jobs.CheckName("queue", name) != nil {
 			r.refuse(env, r.text(env), "must be names with weights, such as default=3,slow=1")
+			return nil
+		}
+		if _, twice := queues[name]; twice {
+			r.refuse(env, r.text(env), "names %s twice", name)
 			return nil
 		}
 		queues[name] = n

@@ -77,6 +77,8 @@ func TestConfigurationFileIsRefused(t *testing.T) {
 		"addr: {a: b}":                   "must be a text",
 		"files: [a]":                     "must be a text",
 		"queues: {default: many}":        "must be a text such as default=3,slow=1",
+		"queues: {a b: 1}":               "must be names with weights",
+		"queues: a=1,a=2":                "names a twice",
 		"queues: [1]":                    "must be a text such as",
 		"a: &x 1\naddr: *x":              "must be a text",
 		"config: other.yml":              "cannot be set in the file itself",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -80,7 +81,7 @@ func (c *cli) queueFailedCmd() *cobra.Command {
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "go on where a list ended")
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many, at most 200")
+	limitFlag(cmd, &limit)
 	return cmd
 }
 
@@ -158,12 +159,23 @@ func (c *cli) onEachFailed(ctx context.Context, store *storage.Store, o onFailed
 			return err
 		}
 	}
-	for _, id := range ids {
+	var failures []error
+	done := make([]uuid.UUID, 0, len(ids))
+	for _, id := range ids { // one that is refused does not keep the others waiting
 		if err := o.one(ctx, store, scope, id); err != nil {
-			return err
+			failures = append(failures, err)
+			continue
 		}
+		done = append(done, id)
 	}
-	return c.print(map[string]any{o.key: len(ids), "jobs": ids}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", countOf(int64(len(ids)), "job"), o.done) })
+	err := errors.Join(failures...)
+	if err != nil && len(done) == 0 {
+		return err
+	}
+	if err != nil {
+		err = &coded{exitPartly, err}
+	}
+	return errors.Join(c.print(map[string]any{o.key: len(done), "jobs": done}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", countOf(int64(len(done)), "job"), o.done) }), err)
 }
 
 func (c *cli) onAllFailed(ctx context.Context, store *storage.Store, o onFailed, scope storage.Scope, f storage.FailedFilter, yes bool) error {

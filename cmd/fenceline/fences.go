@@ -46,7 +46,7 @@ func (c *cli) fenceListCmd() *cobra.Command {
 	cmd.Flags().StringVar(&tenant, "tenant", "", "only fences of this tenant")
 	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "with --tenant: only resources that begin with this")
 	cmd.Flags().StringVar(&filter.After, "after", "", "go on where a list ended")
-	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "how many, at most 200")
+	limitFlag(cmd, &filter.Limit)
 	return cmd
 }
 

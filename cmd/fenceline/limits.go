@@ -50,7 +50,7 @@ func (c *cli) limitListCmd() *cobra.Command {
 	list.Flags().StringVar(&f.Type, "type", "", "only circuit, hold or rate")
 	list.Flags().StringVar(&tenant, "tenant", "", "only limits of this tenant, without those of all tenants")
 	list.Flags().StringVar(&f.After, "after", "", "go on where a list ended")
-	list.Flags().IntVar(&f.Limit, "limit", 50, "how many, at most 200")
+	limitFlag(list, &f.Limit)
 	return list
 }
 

@@ -16,12 +16,18 @@ import (
 
 func (c *cli) jobCmd() *cobra.Command {
 	var filter storage.JobFilter
-	var state string
+	var state, batch string
 	list := &cobra.Command{Use: "list", Short: "List jobs, the newest first", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 			filter.State = storage.JobState(state)
 			if filter.State != "" && !slices.Contains(storage.JobStates(), filter.State) {
 				return invalid.New("--state", state, "must be queued, running, done, superseded, failed, cancelling or cancelled")
+			}
+			if batch != "" {
+				var err error
+				if filter.Batch, err = parseID("--batch", batch); err != nil {
+					return err
+				}
 			}
 			page, err := store.Jobs(ctx, everything, filter)
 			if err != nil {
@@ -41,8 +47,9 @@ func (c *cli) jobCmd() *cobra.Command {
 	list.Flags().StringVar(&filter.Queue, "queue", "", "only jobs of this queue")
 	list.Flags().StringVar(&filter.Tag, "tag", "", "only jobs with this tag")
 	list.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of this tenant")
+	list.Flags().StringVar(&batch, "batch", "", "only jobs of this batch")
 	list.Flags().StringVar(&filter.After, "after", "", "go on where a list ended")
-	list.Flags().IntVar(&filter.Limit, "limit", 50, "how many, at most 200")
+	limitFlag(list, &filter.Limit)
 	show := &cobra.Command{Use: "show JOB", Short: "Show a job and its attempts", Args: exactly("JOB"), RunE: func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error { return c.showJob(ctx, store, args[0]) })
 	}}
@@ -97,7 +104,7 @@ func (c *cli) exportCmd() *cobra.Command {
 	list.Flags().StringVar(&filter.Kind, "kind", "", "only exports of this kind")
 	list.Flags().StringVar(&filter.Search, "search", "", "only exports with this in their title or key")
 	list.Flags().StringVar(&filter.After, "after", "", "go on where a list ended")
-	list.Flags().IntVar(&filter.Limit, "limit", 50, "how many, at most 200")
+	limitFlag(list, &filter.Limit)
 	show := &cobra.Command{Use: "show EXPORT", Short: "Show an export, its files and its attempts", Args: exactly("EXPORT"), RunE: func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error { return c.showExport(ctx, store, args[0]) })
 	}}

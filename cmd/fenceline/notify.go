@@ -305,7 +305,7 @@ func (c *cli) notifyDeliveriesCmd() *cobra.Command {
 	cmd.Flags().StringVar(&target, "target", "", "only to this target")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "only of this tenant")
 	cmd.Flags().StringVar(&f.After, "after", "", "what follows this page")
-	cmd.Flags().IntVar(&f.Limit, "limit", 50, "how many, at most 200")
+	limitFlag(cmd, &f.Limit)
 	return cmd
 }
 

@@ -171,6 +171,9 @@ func TestDispatchMany(t *testing.T) {
 	if out := s.ok("batch", "show", batch.ID.String()); !strings.Contains(out, "finally") || !strings.Contains(out, "dispatched job") {
 		t.Error(out)
 	}
+	if of := asJSON[storage.Page[storage.Job]](s, "job", "list", "--batch", batch.ID.String()); len(of.Items) != 2 {
+		t.Errorf("%d jobs of the batch", len(of.Items))
+	}
 	if last := s.job(uuid.MustParse(chain.Jobs[1].ID)); last.State != storage.JobDone {
 		t.Errorf("the chain ended %s", last.State)
 	}
@@ -205,7 +208,7 @@ func TestQueueFailed(t *testing.T) {
 	if out := s.ok("job", "show", done.ID.String()); !strings.Contains(out, `"did"`) || !strings.Contains(out, `{"do":"it"}`) || strings.Contains(out, "export") {
 		t.Error(out)
 	}
-	for _, args := range [][]string{{"retry"}, {"forget"}, {"retry", "--all", one.ID.String()}, {"retry", one.ID.String(), "--tag", "x"}, {"forget", "x"}, {"failed", "--after", "x"}, {"prune", "--ended", "1s", "--yes"}, {"prune"}} {
+	for _, args := range [][]string{{"retry"}, {"forget"}, {"retry", "--all", one.ID.String()}, {"retry", one.ID.String(), "--tag", "x"}, {"forget", "x"}, {"failed", "--after", "x"}, {"failed", "--error", "\xff"}, {"failed", "--limit", "0"}, {"failed", "--limit", "201"}, {"prune", "--ended", "1s", "--yes"}, {"prune"}} {
 		if r := s.run(append([]string{"queue"}, args...)...); r.code != exitUsage {
 			t.Errorf("%v: exit %d, %s", args, r.code, r.err)
 		}
@@ -216,8 +219,11 @@ func TestQueueFailed(t *testing.T) {
 	if out := s.ok("queue", "retry", "--all", "--tag", "x", "--yes"); !strings.Contains(out, "1 job queued again") {
 		t.Error(out)
 	}
-	if out := s.ok("queue", "retry", two.ID.String(), three.ID.String()); !strings.Contains(out, "2 jobs queued again") {
-		t.Error(out)
+	if r := s.run("queue", "retry", done.ID.String(), two.ID.String(), three.ID.String()); r.code != exitPartly || !strings.Contains(r.out, "2 jobs queued again") || !strings.Contains(r.err, done.ID.String()) {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	if r := s.run("queue", "retry", done.ID.String(), done.ID.String()); r.code != exitRefused {
+		t.Errorf("done jobs were queued again: exit %d", r.code)
 	}
 	if r := s.run("queue", "forget", one.ID.String()); r.code != exitRefused {
 		t.Errorf("a waiting job was forgotten: exit %d", r.code)

@@ -149,7 +149,7 @@ func (c *cli) scheduleListCmd() *cobra.Command {
 		})
 	}}
 	cmd.Flags().StringVar(&f.After, "after", "", "go on where a list ended")
-	cmd.Flags().IntVar(&f.Limit, "limit", 50, "how many, at most 200")
+	limitFlag(cmd, &f.Limit)
 	return cmd
 }
 
@@ -242,7 +242,7 @@ func (c *cli) scheduleHistoryCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&after, "after", "", "go on where a list ended")
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many, at most 200")
+	limitFlag(cmd, &limit)
 	return cmd
 }
 
