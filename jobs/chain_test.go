@@ -162,3 +162,43 @@ func TestBatchesCallWhenTheyEnd(t *testing.T) {
 		t.Error("a batch with a failure called its success")
 	}
 }
+
+// A prune takes a batch as a whole or not at all, so that its counts stay true; a
+// job that was skipped is none that is missing.
+func TestPruneTakesBatchesWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	o := w.ordered()
+	w.handle("ok", writes("x"))
+	w.does("skip", func(context.Context, *jobs.Work, plainPayload) (any, error) { return nil, jobs.Skip("nothing to do") })
+	then := plainItem("order", 9)
+	plain, _, err := w.dispatcher.Batch(w.ctx, nil, jobs.BatchRequest{Jobs: []jobs.Item{plainItem("order", 1), plainItem("skip", 0)}, Then: &then})
+	w.must(err)
+	mixed, _, err := w.dispatcher.Batch(w.ctx, nil, jobs.BatchRequest{Jobs: []jobs.Item{plainItem("order", 2), {Request: jobs.Request{Kind: "test", Payload: payload("ok", "sales")}}}})
+	w.must(err)
+	open, _, err := w.dispatcher.Batch(w.ctx, nil, jobs.BatchRequest{Jobs: []jobs.Item{plainItem("order", 3), plainItem("order", 4, jobs.Delay(time.Hour))}})
+	w.must(err)
+	alone := w.ask1("order")
+	stop := w.worker()
+	w.until("all that can ran, and the call of a batch with a skipped job", func() bool { return slices.Contains(o.now(), 9) && len(o.now()) == 5 })
+	w.ends(alone, storage.JobDone)
+	w.until("two have settled", func() bool {
+		var n int
+		w.ask(&n, "SELECT count(*) FROM fenceline.batches WHERE settled_at IS NOT NULL")
+		return n == 2
+	})
+	stop()
+	p, err := w.store.Prune(w.ctx, 0, 0)
+	w.must(err)
+	if p.Jobs != 4 || p.Batches != 1 { // the lone one, the call, and the two of the batch
+		t.Errorf("%+v", p)
+	}
+	if _, err := w.store.Batch(w.ctx, everything, plain.ID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the batch that was pruned: %v", err)
+	}
+	for _, b := range []storage.Batch{mixed, open} {
+		if c, err := w.store.CountBatch(w.ctx, b.ID); err != nil || c.Total != 2 {
+			t.Errorf("a batch that stays counts %d jobs, %v", c.Total, err)
+		}
+	}
+}

@@ -175,7 +175,7 @@ type releaseError struct {
 
 func (e *releaseError) Error() string { return fmt.Sprintf("released for %s (%s)", e.after, e.why) }
 
-// Release puts the job back for a while. It is no failure and no attempt. why is
+// Release puts the job back for a while, 50 milliseconds at least. It is no failure and no attempt. why is
 // the word that lists show for what it waits: rate, overlap, circuit, or empty
 // for "released".
 func Release(after time.Duration, why string) error {
@@ -190,7 +190,8 @@ type skipError struct{ reason string }
 
 func (e *skipError) Error() string { return "skipped: " + e.reason }
 
-// Skip ends the job as cancelled, with the reason kept: there is nothing to do.
+// Skip ends the job as cancelled, with the reason kept: there is nothing to do. To
+// its batch that is as good as done; what waits behind it in a chain is cancelled.
 func Skip(reason string) error { return &skipError{reason: reason} }
 
 // canonicalValue checks that JSON can be stored as it is.

@@ -195,6 +195,9 @@ func (w *Worker) guarded(ctx context.Context, log *slog.Logger, call func() erro
 	return err
 }
 
+// shortestRelease keeps a handler that releases without a wait from going in circles.
+const shortestRelease = 50 * time.Millisecond
+
 // finishOf turns the error that ended a run into its verdict.
 func finishOf(job storage.Job, err error) *storage.Finish {
 	f := &storage.Finish{Job: job.ID, Run: *job.RunID, Outcome: "done"}
@@ -209,7 +212,7 @@ func finishOf(job storage.Job, err error) *storage.Finish {
 	)
 	switch {
 	case errors.As(err, &released):
-		f.Outcome, f.Delay, f.Waiting = "released", max(released.after, 0).Seconds(), released.why
+		f.Outcome, f.Delay, f.Waiting = "released", max(released.after, shortestRelease).Seconds(), released.why
 		return f
 	case errors.As(err, &skipped):
 		f.Outcome, f.Error = "cancelled", storable(skipped.Error())

@@ -254,7 +254,7 @@ func (s *Store) SettleBatch(ctx context.Context, tx Tx, id uuid.UUID) (b Batch, 
 	var has struct{ Live, Failed, Undone bool } // a statement of its own: it sees what was committed before the lock
 	err = tx.Raw(`SELECT EXISTS (SELECT FROM fenceline.jobs WHERE batch_id = ? AND state IN ('queued', 'running', 'cancelling')) AS live,
 		EXISTS (SELECT FROM fenceline.jobs WHERE batch_id = ? AND state = 'failed') AS failed,
-		EXISTS (SELECT FROM fenceline.jobs WHERE batch_id = ? AND state = 'cancelled') AS undone`, id, id, id).Scan(&has).Error
+		EXISTS (SELECT FROM fenceline.jobs WHERE batch_id = ? AND state = 'cancelled' AND (error IS NULL OR error NOT LIKE 'skipped: %')) AS undone`, id, id, id).Scan(&has).Error
 	if err != nil {
 		return b, nil, false, fmt.Errorf("look at the jobs of batch %s: %w", id, err)
 	}
@@ -311,12 +311,12 @@ func (s *Store) BatchCalls(ctx context.Context, batch uuid.UUID) ([]BatchCall, e
 
 // CancelBatch cancels what is left of a batch: what waits at once, what runs when
 // its worker confirms; nothing can be added any more. It answers how many jobs it
-// was. When it fails half-way the next call goes on.
+// was. When it fails half-way the next call goes on. A batch that has ended stays as it is.
 func (s *Store) CancelBatch(ctx context.Context, scope Scope, id uuid.UUID) (n int64, err error) {
 	if _, err := s.Batch(ctx, scope, id); err != nil {
 		return 0, err
 	}
-	if _, err := s.pool.Exec(ctx, "UPDATE fenceline.batches SET cancelled_at = clock_timestamp() WHERE id = $1 AND cancelled_at IS NULL", id); err != nil {
+	if _, err := s.pool.Exec(ctx, "UPDATE fenceline.batches SET cancelled_at = clock_timestamp() WHERE id = $1 AND cancelled_at IS NULL AND settled_at IS NULL", id); err != nil {
 		return 0, fmt.Errorf("cancel batch %s: %w", id, err)
 	}
 	for {

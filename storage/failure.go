@@ -86,13 +86,15 @@ func (s *Store) ForgetJob(ctx context.Context, scope Scope, id uuid.UUID) error 
 // Pruned is what a prune has removed.
 type Pruned struct {
 	Jobs    int64 `json:"jobs"`
+	Batches int64 `json:"batches"`
 	Workers int64 `json:"workers"`
 }
 
 // Prune removes plain jobs that are done or cancelled since longer than ended,
 // failed ones since longer than failed, with their errors, and workers that are
 // gone since longer than ended. The jobs of exports stay: they are the history of
-// their publications. A thousand at a time; when it fails half-way those that it
+// their publications. A batch goes as a whole, when it has ended since longer than
+// both and none of its jobs makes an export. A thousand at a time; when it fails half-way those that it
 // answers are gone.
 func (s *Store) Prune(ctx context.Context, ended, failed time.Duration) (p Pruned, err error) {
 	for {
@@ -100,7 +102,9 @@ func (s *Store) Prune(ctx context.Context, ended, failed time.Duration) (p Prune
 			WHERE j.finished_at < clock_timestamp() - make_interval(secs => $1) AND j.export_id IS NULL
 				AND (j.state <> 'failed' OR j.finished_at < clock_timestamp() - make_interval(secs => $2))
 				AND NOT EXISTS (SELECT FROM fenceline.outbox o WHERE o.job_id = j.id)
-				AND (j.batch_id IS NULL OR NOT EXISTS (SELECT FROM fenceline.batches b WHERE b.id = j.batch_id AND b.settled_at IS NULL))
+				AND (j.batch_id IS NULL OR EXISTS (SELECT FROM fenceline.batches b WHERE b.id = j.batch_id
+					AND b.settled_at < clock_timestamp() - make_interval(secs => greatest($1, $2)))
+					AND NOT EXISTS (SELECT FROM fenceline.jobs x WHERE x.batch_id = j.batch_id AND x.export_id IS NOT NULL))
 			ORDER BY j.finished_at LIMIT 1000 FOR UPDATE SKIP LOCKED)`, ended.Seconds(), failed.Seconds())
 		if err != nil {
 			return p, fmt.Errorf("prune jobs: %w", err)
@@ -109,6 +113,9 @@ func (s *Store) Prune(ctx context.Context, ended, failed time.Duration) (p Prune
 			break
 		}
 	}
+	if err := s.pruneBatches(ctx, max(ended, failed), &p); err != nil {
+		return p, err
+	}
 	tag, err := s.pool.Exec(ctx, `DELETE FROM fenceline.workers w WHERE w.heartbeat_at < clock_timestamp() - make_interval(secs => $1)
 		AND NOT EXISTS (SELECT FROM fenceline.jobs j WHERE j.worker_id = w.id AND j.state IN ('running', 'cancelling'))`, ended.Seconds())
 	if err != nil {
@@ -116,4 +123,27 @@ func (s *Store) Prune(ctx context.Context, ended, failed time.Duration) (p Prune
 	}
 	p.Workers = tag.RowsAffected()
 	return p, nil
+}
+
+// pruneBatches removes batches whose jobs are all gone.
+func (s *Store) pruneBatches(ctx context.Context, older time.Duration, p *Pruned) error {
+	err := s.pool.QueryRow(ctx, `WITH empty AS (
+			SELECT b.id FROM fenceline.batches b WHERE b.settled_at < clock_timestamp() - make_interval(secs => $1)
+				AND NOT EXISTS (SELECT FROM fenceline.jobs j WHERE j.batch_id = b.id)
+			ORDER BY b.id LIMIT 10000 FOR UPDATE SKIP LOCKED), calls AS (
+			DELETE FROM fenceline.batch_calls c USING empty WHERE c.batch_id = empty.id)
+		SELECT count(*) FROM empty`, older.Seconds()).Scan(&p.Batches)
+	if err != nil || p.Batches == 0 {
+		if err != nil {
+			err = fmt.Errorf("prune batches: %w", err)
+		}
+		return err
+	}
+	tag, err := s.pool.Exec(ctx, `DELETE FROM fenceline.batches b WHERE b.settled_at < clock_timestamp() - make_interval(secs => $1)
+		AND NOT EXISTS (SELECT FROM fenceline.jobs j WHERE j.batch_id = b.id) AND NOT EXISTS (SELECT FROM fenceline.batch_calls c WHERE c.batch_id = b.id)`, older.Seconds())
+	if err != nil {
+		return fmt.Errorf("prune batches: %w", err)
+	}
+	p.Batches = tag.RowsAffected()
+	return nil
 }
