@@ -45,21 +45,33 @@ func (r Redis) ring(ctx context.Context, client *asynq.Client, inspector *asynq.
 }
 
 // ringQueue enqueues up to n bells of a queue of plain jobs, each of which wakes a
-// slot. Their names change with the time, so that what a dead worker took with it
-// blocks nothing for long.
-func (r Redis) ringQueue(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, queue string, n int) error {
-	epoch := time.Now().Unix() / 5
-	for rung, i := 0, 0; rung < n && i < 2*bellsAtMost; i++ {
-		id := fmt.Sprintf("queue-%s-%d-%d", queue, epoch, i)
+// slot. Bells that wait already count; one that is being answered is a slot at work,
+// which may be full, so the next name is tried: from is where to begin, and the answer
+// is where to begin the next time. The names change with the time, so that what a
+// dead worker took with it blocks nothing for long.
+func (r Redis) ringQueue(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, queue string, n int, from bellName) (bellName, error) {
+	if epoch := time.Now().Unix() / 5; epoch != from.epoch {
+		from = bellName{epoch: epoch}
+	}
+	for rung, tries := 0, 0; rung < n && tries < bellTries; tries++ {
+		id := fmt.Sprintf("queue-%s-%d-%d", queue, from.epoch, from.at+rung)
 		state, err := r.enqueue(ctx, client, inspector, call{Queue: queue}, queue, id)
 		if err != nil {
-			return fmt.Errorf("ring for queue %s: %w", queue, err)
+			return from, fmt.Errorf("ring for queue %s: %w", queue, err)
 		}
-		if state == asynq.TaskStatePending { // one that is active is a slot at work: it may be full, so wake another
+		if state == asynq.TaskStatePending {
 			rung++
+		} else {
+			from.at++
 		}
 	}
-	return nil
+	return from, nil
+}
+
+// bellName is where a relay goes on in the names of a queue's bells.
+type bellName struct {
+	epoch int64
+	at    int
 }
 
 // ringQueueAgain enqueues one more bell of a queue, by a slot that gives itself up.
@@ -68,8 +80,13 @@ func (r Redis) ringQueueAgain(ctx context.Context, client *asynq.Client, inspect
 	return err
 }
 
-// bellsAtMost bounds how many slots are woken for a queue at once.
-const bellsAtMost = 64
+const (
+	// bellsAtMost bounds how many slots a look wakes for a queue. A slot that finds more than was
+	// asked for wakes another one, so that their number doubles while there is work.
+	bellsAtMost = 64
+	// bellTries bounds how many names one look tries.
+	bellTries = 128
+)
 
 // enqueue puts a bell into Redis and answers its state: pending when it is new.
 func (r Redis) enqueue(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector, c call, queue, id string) (asynq.TaskState, error) {

@@ -34,7 +34,7 @@ func (s *inserts) do(ctx context.Context, n storage.NewJob) (storage.Dispatched,
 	in := &insert{job: n, done: make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, in)
-	if s.lanes < lanes {
+	if s.lanes < insertLanes {
 		s.lanes++
 		go s.lane(context.WithoutCancel(ctx))
 	}
@@ -68,6 +68,9 @@ func (s *inserts) withdraw(in *insert) bool {
 	}
 	return true
 }
+
+// insertLanes is how many inserts are on their way at once: few, so that more go together.
+const insertLanes = 2
 
 // insertPatience is how long an insert may stay without an answer.
 const insertPatience = 15 * time.Second

@@ -29,7 +29,7 @@ const (
 func (w *Worker) serveQueue(ctx context.Context, queue string) {
 	began := time.Now()
 	var finish *storage.Finish
-	lingered := false
+	lingered, claims := false, 0
 	for {
 		a := &ask{finish: finish}
 		if ctx.Err() == nil && !w.resting() && time.Since(began) < turnBudget && !w.gates.crowded(queue) && w.quota.take(ctx, finish != nil) {
@@ -48,6 +48,9 @@ func (w *Worker) serveQueue(ctx context.Context, queue string) {
 		finish = nil
 		switch {
 		case a.claimed != nil:
+			if claims++; claims == 1 && a.more { // wake one more slot, which wakes another
+				w.callAgain(ctx, queue)
+			}
 			finish = w.runPlain(ctx, *a.claimed)
 			lingered = false
 		case a.queue == "":

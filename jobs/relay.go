@@ -33,12 +33,15 @@ type Relay struct {
 	client    *asynq.Client
 	inspector *asynq.Inspector
 	unparked  time.Time // when jobs that wait for a cap were last looked at
+	names     map[string]bellName
+	looked    time.Time // when plain jobs were last looked for because of a word
 }
 
 // NewRelay prepares a relay. An attempt that gave no heartbeat for lease is
 // lost, and its job goes to another worker.
 func NewRelay(store *storage.Store, r Redis, lease time.Duration, log *slog.Logger) *Relay {
 	return &Relay{
+		names: map[string]bellName{},
 		store: store, redis: r, lease: lease, log: log,
 		client: asynq.NewClientFromRedisClient(r.Client), inspector: asynq.NewInspectorFromRedisClient(r.Client),
 	}
@@ -48,12 +51,17 @@ func NewRelay(store *storage.Store, r Redis, lease time.Duration, log *slog.Logg
 func (r *Relay) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	wake <- struct{}{}
+	ready := make(chan struct{}, 1)
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
-		listen(ctx, r.store, storage.ChannelJobs, r.log, func(string) {
+		listen(ctx, r.store, storage.ChannelJobs, r.log, func(queue string) {
+			c := wake
+			if queue != "" { // it only holds plain jobs that are ready
+				c = ready
+			}
 			select {
-			case wake <- struct{}{}:
+			case c <- struct{}{}:
 			default: // a look is due anyway
 			}
 		})
@@ -70,6 +78,8 @@ func (r *Relay) Run(ctx context.Context) error {
 			return nil
 		case <-wake:
 			err = errors.Join(r.settleBatches(ctx), r.ringDue(ctx))
+		case <-ready:
+			r.gather(ctx)
 		case <-promotion.C:
 		case <-tick.C:
 			err = errors.Join(r.handOn(ctx), r.checkEmptied(ctx), r.unpark(ctx), r.settleBatches(ctx), r.ringDue(ctx))
@@ -79,6 +89,22 @@ func (r *Relay) Run(ctx context.Context) error {
 		r.report(ctx, errors.Join(err, promoteErr, r.ringReady(ctx)))
 	}
 }
+
+// gather lets what is dispatched in the same few milliseconds share one look: under
+// load a look for each would cost more than the jobs.
+func (r *Relay) gather(ctx context.Context) {
+	if wait := gatherFor - time.Since(r.looked); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+	r.looked = time.Now()
+}
+
+const gatherFor = 5 * time.Millisecond
 
 // promote makes plain jobs ready whose time has come, and answers when to look again.
 func (r *Relay) promote(ctx context.Context) (time.Duration, error) {
@@ -104,14 +130,15 @@ func (r *Relay) ringReady(ctx context.Context) error {
 		return err
 	}
 	for queue, n := range ready {
-		err := r.redis.ringQueue(ctx, r.client, r.inspector, queue, n)
+		next, err := r.redis.ringQueue(ctx, r.client, r.inspector, queue, n, r.names[queue])
 		if errors.Is(err, asynq.ErrQueueNotFound) {
 			r.client = asynq.NewClientFromRedisClient(r.redis.Client)
-			err = r.redis.ringQueue(ctx, r.client, r.inspector, queue, n)
+			next, err = r.redis.ringQueue(ctx, r.client, r.inspector, queue, n, r.names[queue])
 		}
 		if err != nil {
 			return err
 		}
+		r.names[queue] = next
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type ask struct {
 	run    uuid.UUID       // the name of the run to be
 
 	claimed *storage.Job
+	more    bool // all who asked for this queue got one: there may be more
 	became  string
 	err     error
 	done    chan struct{}
@@ -111,7 +112,12 @@ func (t *turns) serve(ctx context.Context, together []*ask) {
 			a.claimed = &c.Job
 		}
 	}
+	got := map[string]int{}
+	for _, c := range turned.Claimed {
+		got[c.Job.Queue]++
+	}
 	for _, a := range together {
+		a.more = a.claimed != nil && got[a.queue] == len(wants[at[a.queue]].Runs)
 		if a.err = err; a.finish != nil {
 			a.became = turned.Ended[a.finish.Run]
 		}

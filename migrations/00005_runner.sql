@@ -592,6 +592,7 @@ BEGIN
                 at + make_interval(secs => coalesce((p_runs #>> ARRAY[e.key, 'delay'])::float8, 0)) AS due
             FROM jsonb_each_text(ended) e WHERE e.value = 'queued') d
         WHERE j.id = ANY (ids) AND j.id = d.job AND j.run_id = d.run AND j.state = 'queued';
+        PERFORM pg_notify('fenceline_jobs', 'later'); -- the relays look when the next one is due
     END IF;
     RETURN QUERY SELECT v.key::uuid, coalesce(ended ->> v.key, (SELECT CASE WHEN o.state IN ('running', 'cancelling') THEN 'stale' ELSE o.state END
             FROM fenceline.jobs o WHERE o.id = (v.value ->> 'job')::uuid AND o.run_id = v.key::uuid), 'stale')
