@@ -310,8 +310,14 @@ func (r *configReader) checkURL(env, text string) {
 		return
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		if strings.Contains(text, "@") { // there may be a password before it
+			text = ""
+		}
 		r.refuse(env, text, "must be an http or https URL")
+	case u.User != nil: // it would show in lists, messages and links
+		r.refuse(env, "", "must not hold a name or password")
 	}
 }
 

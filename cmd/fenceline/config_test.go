@@ -162,3 +162,20 @@ func TestDefaultConfigurationFile(t *testing.T) {
 		t.Errorf("named: %s", p.output)
 	}
 }
+
+// A password in a URL that is no secret would show in `fenceline config` and in links.
+func TestURLsHoldNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, env := range []string{"FENCELINE_URL", "PUBLIC_URL"} {
+		for text, says := range map[string]string{
+			"https://ann:hunter2@x.example": env + ": must not hold a name or password", "https://hunter2@x.example": env + ": must not hold a name or password",
+			"ann:hunter2@x.example": env + ": must be an http or https URL", "https://ann:hunter2%zz@x.example": env + ": must be an http or https URL",
+			"x.example": env + `: "x.example" must be an http or https URL`,
+		} {
+			_, _, err := configured(t, "", map[string]string{env: text})
+			if err == nil || err.Error() != says {
+				t.Errorf("%s=%s: %v, want %s", env, text, err, says)
+			}
+		}
+	}
+}
