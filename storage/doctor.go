@@ -35,7 +35,7 @@ const patience = "10s"
 func NewDoctor(url string) (*Doctor, error) {
 	conf, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+		return nil, badURL("DATABASE_URL", err)
 	}
 	if conf.RuntimeParams["application_name"] == "" {
 		conf.RuntimeParams["application_name"] = "fenceline"
@@ -192,7 +192,7 @@ func (d *Doctor) Sessions(ctx context.Context) (shared string, err error) {
 func (d *Doctor) ListenAt(url string) error {
 	conf, err := pgx.ParseConfig(url)
 	if err != nil {
-		return fmt.Errorf("DATABASE_DIRECT_URL: %w", err)
+		return badURL("DATABASE_DIRECT_URL", err)
 	}
 	d.direct = &Doctor{conf: conf}
 	return nil

@@ -21,7 +21,7 @@ type Source struct {
 func OpenSource(url string) (*Source, error) {
 	conf, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("SOURCE_DATABASE_URL: %w", err)
+		return nil, badURL("SOURCE_DATABASE_URL", err)
 	}
 	if conf.RuntimeParams["application_name"] == "" {
 		conf.RuntimeParams["application_name"] = "fenceline"

@@ -3,12 +3,15 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -49,7 +52,7 @@ type Options struct {
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	conf, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+		return nil, badURL("DATABASE_URL", err)
 	}
 	conf.MaxConns = 16
 	if o.MaxConns > 0 {
@@ -64,7 +67,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	s := &Store{conf: conf.ConnConfig}
 	if o.DirectURL != "" {
 		if s.direct, err = pgx.ParseConfig(o.DirectURL); err != nil {
-			return nil, fmt.Errorf("DATABASE_DIRECT_URL: %w", err)
+			return nil, badURL("DATABASE_DIRECT_URL", err)
 		}
 		s.direct.RuntimeParams["application_name"] = conf.ConnConfig.RuntimeParams["application_name"]
 		s.direct.ConnectTimeout = conf.ConnConfig.ConnectTimeout
@@ -177,10 +180,23 @@ func Pending(ctx context.Context, url string) (int, error) {
 	return n, nil
 }
 
+// badURL is the error of a URL that cannot be read, without the URL: the reader
+// masks the passwords that it recognizes, and not those in a URL that is malformed.
+func badURL(name string, err error) error {
+	why := ""
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		bare := *parse
+		bare.ConnString = ""
+		why = ": " + strings.TrimPrefix(bare.Error(), "cannot parse ``: ")
+	}
+	return fmt.Errorf("%s: must be such as postgres://user:secret@host/db, with %%-escapes for special characters%s", name, why)
+}
+
 func withProvider(ctx context.Context, url string, fn func(*goose.Provider) error) error {
 	conf, err := pgx.ParseConfig(url)
 	if err != nil {
-		return err
+		return badURL("DATABASE_URL", err)
 	}
 	conf.DefaultQueryExecMode = statementMode
 	db := stdlib.OpenDB(*conf)
