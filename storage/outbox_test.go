@@ -383,7 +383,7 @@ func TestTargets(t *testing.T) {
 	w := newWorld(t)
 	a := w.target("acme", "shop", "*")
 	w.target("globex", "shop", "*")
-	if _, err := w.store.AddTarget(w.ctx, a, "s"); !errors.Is(err, storage.ErrTargetExists) {
+	if _, err := w.store.AddTarget(w.ctx, a, "s"); !errors.Is(err, storage.ErrTargetExists) || !strings.HasPrefix(err.Error(), "target shop of tenant acme: ") {
 		t.Errorf("the name again: %v", err)
 	}
 	theirs := storage.Scope{Tenant: "globex"}

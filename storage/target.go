@@ -75,8 +75,9 @@ func (s *Store) AddTarget(ctx context.Context, t Target, secret string) (Target,
 	rows, err := s.pool.Query(ctx, `INSERT INTO fenceline.notify_targets (id, tenant, name, kind, url, addresses, secret, topics, job_kinds)
 		VALUES ($1, $2, $3, $4, $5, $6::text[], $7, $8::text[], $9::text[]) RETURNING `+targetColumns,
 		id, t.Tenant, t.Name, t.Kind, nullable(t.URL), t.Addresses, nullable(secret), t.Topics, append([]string{}, t.JobKinds...))
+	var added Target
 	if err == nil {
-		t, err = pgx.CollectExactlyOneRow(rows, scanTarget)
+		added, err = pgx.CollectExactlyOneRow(rows, scanTarget)
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.ConstraintName == "notify_targets_tenant_name_key" {
@@ -85,7 +86,7 @@ func (s *Store) AddTarget(ctx context.Context, t Target, secret string) (Target,
 	if err != nil {
 		return Target{}, fmt.Errorf("add target %s: %w", t.Name, err)
 	}
-	return t, nil
+	return added, nil
 }
 
 // Targets lists at most 1,000 targets that a scope sees, by tenant and name.
