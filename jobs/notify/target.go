@@ -51,7 +51,7 @@ type Request struct {
 
 var (
 	targetName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	topicName  = regexp.MustCompile(`^([a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.\*)?|\*)$`)
+	topicName  = regexp.MustCompile(`^(\*|export\.(published|\*)|job\.(failed|\*)|custom(\.[a-z0-9_-]+)+(\.\*)?|custom\.\*)$`)
 	tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 	kindName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 )

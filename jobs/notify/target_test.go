@@ -17,18 +17,21 @@ func TestTargetsAreChecked(t *testing.T) {
 	good := Request{Tenant: "acme", Name: "shop", Kind: "webhook", URL: "https://example.com/"}
 	mail := Request{Tenant: "acme", Name: "office", Kind: "mail", Addresses: []string{"a@example.com"}}
 	for field, change := range map[string]func(*Request){
-		"name":      func(r *Request) { r.Name = "Shop" },
-		"name ":     func(r *Request) { r.Name = "01a22b04-31c8-754f-b63d-fbf62f91df3c" },
-		"name  ":    func(r *Request) { r.Name = strings.Repeat("a", 64) },
-		"tenant":    func(r *Request) { r.Tenant = "a b" },
-		"kind":      func(r *Request) { r.Kind = "pigeon" },
-		"url":       func(r *Request) { r.URL = "http://example.com/" },
-		"url ":      func(r *Request) { r.URL = "https://169.254.169.254/" },
-		"topics":    func(r *Request) { r.Topics = []string{"Export"} },
-		"topics ":   func(r *Request) { r.Topics = []string{"cust*"} },
-		"topics  ":  func(r *Request) { r.Topics = make([]string, 21) },
-		"job_kinds": func(r *Request) { r.JobKinds = []string{"a b"} },
-		"addresses": func(r *Request) { r.Addresses = []string{"a@example.com"} },
+		"name":        func(r *Request) { r.Name = "Shop" },
+		"name ":       func(r *Request) { r.Name = "01a22b04-31c8-754f-b63d-fbf62f91df3c" },
+		"name  ":      func(r *Request) { r.Name = strings.Repeat("a", 64) },
+		"tenant":      func(r *Request) { r.Tenant = "a b" },
+		"kind":        func(r *Request) { r.Kind = "pigeon" },
+		"url":         func(r *Request) { r.URL = "http://example.com/" },
+		"url ":        func(r *Request) { r.URL = "https://169.254.169.254/" },
+		"topics":      func(r *Request) { r.Topics = []string{"Export"} },
+		"topics ":     func(r *Request) { r.Topics = []string{"cust*"} },
+		"topics  ":    func(r *Request) { r.Topics = make([]string, 21) },
+		"topics   ":   func(r *Request) { r.Topics = []string{"job.faild"} },
+		"topics    ":  func(r *Request) { r.Topics = []string{"stock.low"} },
+		"topics     ": func(r *Request) { r.Topics = []string{"custom"} },
+		"job_kinds":   func(r *Request) { r.JobKinds = []string{"a b"} },
+		"addresses":   func(r *Request) { r.Addresses = []string{"a@example.com"} },
 	} {
 		r := good
 		change(&r)
