@@ -133,7 +133,7 @@ type DeliveryOutcome struct {
 	Status int
 	Error  string // empty when it was delivered
 	Answer string
-	// Blameless says that it was not the target's failure, such as a deliverer that stops.
+	// Blameless says that it was not the target's failure, such as a deliverer that stops: it counts for nothing.
 	Blameless bool
 	// Disable says, when it is not empty, why the target is to be told nothing more.
 	Disable string
@@ -144,7 +144,7 @@ type DeliveryOutcome struct {
 func (s *Store) RecordDelivery(ctx context.Context, d Parcel, o DeliveryOutcome) (bool, error) {
 	var n int
 	err := s.pool.QueryRow(ctx, `WITH d AS (UPDATE fenceline.deliveries SET state = $3, next_at = clock_timestamp() + make_interval(secs => $4),
-			last_status = $5, last_error = $6, last_answer = $7, delivered_at = CASE WHEN $3 = 'delivered' THEN clock_timestamp() END
+			attempts_before = attempts_before + $8::boolean::int, last_status = $5, last_error = $6, last_answer = $7, delivered_at = CASE WHEN $3 = 'delivered' THEN clock_timestamp() END
 			WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING target_id),
 		t AS (UPDATE fenceline.notify_targets t SET failures = CASE WHEN $3 = 'delivered' THEN 0 WHEN $8::boolean THEN t.failures ELSE t.failures + 1 END,
 			failing_since = CASE WHEN $3 = 'delivered' THEN NULL WHEN $8 THEN t.failing_since ELSE coalesce(t.failing_since, clock_timestamp()) END,

@@ -25,9 +25,9 @@ type result struct {
 	status    int
 	err       string
 	answer    string
-	after     time.Duration // the target asked to be left alone for so long
+	after     time.Duration // not before that: the target asked to be left alone, or the deliverer lacks a key
 	permanent bool          // trying again is of no use
-	blameless bool          // the deliverer stopped
+	blameless bool          // it is the deliverer's: it stopped, or lacks a key
 	gone      bool          // the target wants nothing more, ever
 }
 
@@ -38,6 +38,7 @@ func (r result) outcome(tries int) storage.DeliveryOutcome {
 	case r.ok:
 		o.State, o.Error = storage.DeliveryDelivered, ""
 	case r.blameless:
+		o.Retry = r.after
 	case r.gone:
 		o.State, o.Disable = storage.DeliveryDead, "answered 410 Gone: it wants nothing more"
 	case r.permanent || tries > len(waits):

@@ -397,3 +397,34 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	}
 	return sums
 }
+
+// A deliverer without the key of a secret leaves the delivery to others: that counts for nothing.
+func TestADelivererWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	key := entry(t, "k1")
+	w.targets = NewTargets(w.store, newGuard(t, "127.0.0.1"), ring(t, key))
+	target, _ := w.hook("acme", "shop", r.URL)
+	stop := w.deliver()
+	w.published("acme", "orders", "Orders")
+	for n := 1; n <= len(waits)+2; n++ { // more often than anything is tried
+		d := w.tried(n)
+		if d.State != storage.DeliveryPending || !strings.Contains(d.LastError, `key "k1"`) {
+			t.Fatalf("recorded: %+v", d)
+		}
+		now, err := w.store.Now(w.ctx)
+		w.must(err)
+		if wait := d.NextAt.Sub(now); wait > keylessFor {
+			t.Fatalf("it is tried again in %s", wait)
+		}
+		w.lapse()
+	}
+	stop()
+	if got, err := w.store.Target(w.ctx, everything, target.ID); err != nil || got.Failures != 0 {
+		t.Errorf("the target is blamed: %+v, %v", got, err)
+	}
+	w.lapse()
+	w.deliver(func(c *Config) { c.Keys = ring(t, key) })
+	w.becomes(storage.DeliveryDelivered)
+}

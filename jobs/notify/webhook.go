@@ -10,13 +10,16 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
 )
 
-// maxAnswer is how much of what a target answers is kept, in bytes.
-const maxAnswer = 1 << 10
+const (
+	maxAnswer  = 1 << 10          // of what a target answers, kept in bytes
+	keylessFor = 30 * time.Second // until another deliverer, or this one with another key, may try
+)
 
 // webhook sends deliveries by HTTP.
 type webhook struct {
@@ -32,6 +35,10 @@ func newWebhook(g *Guard, keys *secret.Keyring, tlsConfig *tls.Config) *webhook 
 func (w *webhook) send(ctx context.Context, d storage.Parcel) result {
 	req, err := w.request(ctx, d)
 	if err != nil {
+		var key *secret.KeyError
+		if errors.As(err, &key) { // ours to mend, and another deliverer may have the key
+			return result{err: err.Error(), blameless: true, after: keylessFor}
+		}
 		return result{err: err.Error()}
 	}
 	res, err := w.client.Do(req)
