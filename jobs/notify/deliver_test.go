@@ -3,11 +3,14 @@ package notify
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fenceline/fenceline/storage"
@@ -396,6 +399,35 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 		}
 	}
 	return sums
+}
+
+// drip answers 200 and never ends what it says.
+type drip struct{}
+
+func (drip) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, w := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(w, "taken")
+		<-r.Context().Done()
+		_ = w.CloseWithError(r.Context().Err())
+	}()
+	return &http.Response{StatusCode: 200, Body: body}, nil
+}
+
+// The status is the answer: what else a target says is not waited for.
+func TestAnAnswerWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	guard := newGuard(t, "127.0.0.1")
+	synctest.Test(t, func(t *testing.T) {
+		hook := newWebhook(guard, nil, nil)
+		hook.client.Transport = drip{}
+		begun := time.Now()
+		r := hook.send(t.Context(), storage.Parcel{ID: uuid.New(), URL: "http://127.0.0.1/", Body: "{}", Secrets: []string{NewSecret()}, Now: begun})
+		if took := time.Since(begun); !r.ok || r.answer != "taken" || took != answerIn {
+			t.Errorf("after %s: %+v", took, r)
+		}
+		synctest.Wait()
+	})
 }
 
 // A deliverer without the key of a secret leaves the delivery to others: that counts for nothing.

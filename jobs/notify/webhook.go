@@ -18,6 +18,7 @@ import (
 
 const (
 	maxAnswer  = 1 << 10          // of what a target answers, kept in bytes
+	answerIn   = 2 * time.Second  // for what it says besides its status, which alone counts
 	keylessFor = 30 * time.Second // until another deliverer, or this one with another key, may try
 )
 
@@ -33,6 +34,8 @@ func newWebhook(g *Guard, keys *secret.Keyring, tlsConfig *tls.Config) *webhook 
 }
 
 func (w *webhook) send(ctx context.Context, d storage.Parcel) result {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	req, err := w.request(ctx, d)
 	if err != nil {
 		var key *secret.KeyError
@@ -46,6 +49,7 @@ func (w *webhook) send(ctx context.Context, d storage.Parcel) result {
 		return result{err: withoutURL(err)}
 	}
 	defer res.Body.Close()
+	defer time.AfterFunc(answerIn, cancel).Stop()
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // what it says besides its status is for people only
 	r := result{status: res.StatusCode, answer: printable(strings.ToValidUTF8(string(answer), " "))}
 	switch {
