@@ -190,10 +190,15 @@ func (s *Server) apiReplay(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// apiReplayDead sends everything again that was given up, or, with ?target=, what was for one target: 202, with how many.
+// apiReplayDead sends everything again that was given up, or, with a target in the query or the body, what was for it: 202, with how many.
 func (s *Server) apiReplayDead(w http.ResponseWriter, r *http.Request) error {
-	refused := new(invalid.Error)
-	target := queryID(r.URL.Query().Get("target"), refused)
+	asked, refused := r.URL.Query().Get("target"), new(invalid.Error)
+	if r.ContentLength != 0 { // whoever names a target here must not be given all of them
+		if err := readObject(w, r, map[string]any{"target": &asked}); err != nil {
+			return err
+		}
+	}
+	target := queryID(asked, refused)
 	if err := refused.OrNil(); err != nil {
 		return err
 	}

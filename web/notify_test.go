@@ -96,5 +96,11 @@ func TestAPIDeliveries(t *testing.T) {
 	w.call(one+"/replay", ours, "").want(t, 202, `"state":"pending"`)
 	w.call(path+"/replay", theirs, "").want(t, 202, `"replayed":0`)
 	w.call(path+"/replay?target="+target.ID, theirs, "").want(t, 404)
-	w.call(path+"/replay?target="+target.ID, ours, "").want(t, 202, `"replayed":1`)
+	other := decode[targetJSON](t, w.call(targetsPath, ours, `{"name":"other","kind":"webhook","url":"https://example.com/"}`).want(t, 201))
+	w.call(path+"/replay", ours, `{"target":"`+other.ID+`"}`).want(t, 202, `"replayed":0`)
+	w.call(path+"/replay", ours, `{"target":"shop"}`).want(t, 422, `"field":"target"`)
+	w.call(path+"/replay", ours, `{"targets":[]}`).want(t, 422, `"field":"targets"`)
+	w.call(path+"/replay", theirs, `{"target":"`+target.ID+`"}`).want(t, 404)
+	w.call(path+"/replay", ours, `{"target":"`+target.ID+`"}`).want(t, 202, `"replayed":1`)
+	w.call(path+"/replay?target="+target.ID, ours, "").want(t, 202, `"replayed":0`)
 }
