@@ -184,11 +184,10 @@ func (d *decision) atWork(ctx context.Context) (uuid.UUID, storage.JobState, err
 
 func (d *decision) skip(ctx context.Context, f calendar.Fire, passed int, why string) error {
 	run := storage.ScheduleRun{Schedule: d.sc.Name, Tenant: d.sc.Tenant, FireKey: f.Key, FireAt: f.At, Outcome: storage.RunSkipped, Reason: &why, Passed: passed}
-	id, err := d.store.RecordRun(ctx, d.tx, run)
-	if err != nil || id == 0 {
+	run, err := d.store.RecordRun(ctx, d.tx, run)
+	if err != nil || run.ID == 0 {
 		return err
 	}
-	run.ID = id
 	d.runs = append(d.runs, run)
 	d.log.Warn("schedule skipped", "schedule", d.sc.Name, "at", f.At, "why", why)
 	return nil
@@ -225,8 +224,8 @@ func refuses(err error) bool {
 // when its fire time was claimed before.
 func (s *Schedules) dispatch(ctx context.Context, tx storage.Tx, sc storage.Schedule, f calendar.Fire, run storage.ScheduleRun, who Option) (storage.ScheduleRun, error) {
 	run.Schedule, run.Tenant, run.FireKey, run.FireAt, run.Outcome = sc.Name, sc.Tenant, f.Key, f.At, storage.RunDispatched
-	var err error
-	if run.ID, err = s.store.RecordRun(ctx, tx, run); err != nil || run.ID == 0 {
+	run, err := s.store.RecordRun(ctx, tx, run)
+	if err != nil || run.ID == 0 {
 		return run, err
 	}
 	payload, err := ResolveDays(sc.Payload, f.Local)

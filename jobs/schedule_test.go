@@ -301,7 +301,7 @@ func TestRunByHand(t *testing.T) {
 	tt.must(tt.store.PauseSchedule(tt.ctx, everything, "s"))
 	for range 2 {
 		run, err := tt.RunNow(tt.ctx, everything, "s", "ann")
-		if err != nil || !run.Manual || run.AskedBy != "ann" {
+		if err != nil || !run.Manual || run.AskedBy != "ann" || run.DecidedAt.IsZero() {
 			t.Fatalf("%+v, %v", run, err)
 		}
 		job := tt.job(*run.JobID)

@@ -113,15 +113,21 @@ func (s *Store) NextLook(ctx context.Context, most time.Duration) (time.Duration
 
 // RecordRun decides, in the caller's transaction, who runs a schedule for a fire time:
 // the first row of its key wins, however many schedulers there are, whatever their
-// clocks say and whatever they know of time zones. For the others the id is 0.
-func (s *Store) RecordRun(ctx context.Context, tx Tx, r ScheduleRun) (id int64, err error) {
-	res := tx.WithContext(ctx).Raw(`INSERT INTO fenceline.schedule_runs (schedule, tenant, fire_key, fire_at, outcome, reason, manual, asked_by, passed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (schedule, fire_key) DO NOTHING RETURNING id`,
-		r.Schedule, r.Tenant, r.FireKey, r.FireAt, r.Outcome, r.Reason, r.Manual, r.AskedBy, r.Passed).Scan(&id)
-	if res.Error != nil {
-		return 0, fmt.Errorf("claim %s of schedule %q: %w", r.FireKey, r.Schedule, res.Error)
+// clocks say and whatever they know of time zones. It is answered with its id and the
+// time of the decision; for the others the id is 0.
+func (s *Store) RecordRun(ctx context.Context, tx Tx, r ScheduleRun) (ScheduleRun, error) {
+	var kept struct {
+		ID        int64
+		DecidedAt time.Time
 	}
-	return id, nil
+	res := tx.WithContext(ctx).Raw(`INSERT INTO fenceline.schedule_runs (schedule, tenant, fire_key, fire_at, outcome, reason, manual, asked_by, passed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (schedule, fire_key) DO NOTHING RETURNING id, decided_at`,
+		r.Schedule, r.Tenant, r.FireKey, r.FireAt, r.Outcome, r.Reason, r.Manual, r.AskedBy, r.Passed).Scan(&kept)
+	if res.Error != nil {
+		return r, fmt.Errorf("claim %s of schedule %q: %w", r.FireKey, r.Schedule, res.Error)
+	}
+	r.ID, r.DecidedAt = kept.ID, kept.DecidedAt
+	return r, nil
 }
 
 // FinishRun notes what came of a recorded fire time: a job, or why there is none.

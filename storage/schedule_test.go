@@ -51,8 +51,8 @@ func everySchedule(w *world, job uuid.UUID) {
 		first, err := w.store.RecordRun(w.ctx, tx, run)
 		w.must(err)
 		again, err := w.store.RecordRun(w.ctx, tx, run)
-		if first == 0 || again != 0 {
-			w.t.Errorf("claimed %d, again %d", first, again)
+		if first.ID == 0 || again.ID != 0 || first.DecidedAt.Before(now) {
+			w.t.Errorf("claimed %+v, again %+v", first, again)
 		}
 		w.must(err)
 		run.JobID = &job
@@ -135,8 +135,8 @@ func TestOneRowForAFireTime(t *testing.T) {
 	for range 10 {
 		wg.Go(func() {
 			w.must(w.store.Transaction(w.ctx, func(tx storage.Tx) error {
-				id, err := w.store.RecordRun(w.ctx, tx, storage.ScheduleRun{Schedule: "s", Tenant: "acme", FireKey: "2026-03-29T02:30:00[Europe/Berlin]", FireAt: time.Now(), Outcome: storage.RunDispatched})
-				if id != 0 {
+				run, err := w.store.RecordRun(w.ctx, tx, storage.ScheduleRun{Schedule: "s", Tenant: "acme", FireKey: "2026-03-29T02:30:00[Europe/Berlin]", FireAt: time.Now(), Outcome: storage.RunDispatched})
+				if run.ID != 0 {
 					won.Add(1)
 				}
 				return err
