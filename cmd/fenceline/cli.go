@@ -110,6 +110,47 @@ func exactly(what ...string) cobra.PositionalArgs {
 	}
 }
 
+// asUsed is cobra.RangeArgs with an error that says what the command takes.
+func asUsed(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			_, what, _ := strings.Cut(cmd.Use, " ")
+			return usageError("`%s` takes %s; got %q", cmd.CommandPath(), what, args)
+		}
+		return nil
+	}
+}
+
+// pageLimit is how many items of a list are asked for.
+type pageLimit struct{ into *int }
+
+// limitFlag adds --limit to a list.
+func limitFlag(cmd *cobra.Command, into *int) {
+	*into = 50
+	cmd.Flags().Var(pageLimit{into}, "limit", "how many, at most 200")
+}
+
+// Set reads a number that the lists take.
+func (p pageLimit) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 200 {
+		return errors.New("must be a number from 1 to 200")
+	}
+	*p.into = n
+	return nil
+}
+
+// String is the number.
+func (p pageLimit) String() string {
+	if p.into == nil {
+		return ""
+	}
+	return strconv.Itoa(*p.into)
+}
+
+// Type is what the help shows.
+func (pageLimit) Type() string { return "int" }
+
 func orNothing(what []string) string {
 	if len(what) == 0 {
 		return "no arguments"

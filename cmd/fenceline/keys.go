@@ -49,7 +49,7 @@ func (c *cli) keysNewCmd() *cobra.Command {
 		Long: "Prints a fresh key as NAME:KEY. It is kept nowhere: put it in front of FENCELINE_KEYS (or into the file\n" +
 			"that FENCELINE_KEYS_FILE names) on every machine. Without NAME it is named after the day, such as k20260131.",
 		Example: "  export FENCELINE_KEYS=$(fenceline keys new)\n  export FENCELINE_KEYS=$(fenceline keys new k2),$FENCELINE_KEYS",
-		Args:    cobra.MaximumNArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+		Args:    asUsed(0, 1), RunE: func(_ *cobra.Command, args []string) error {
 			name := "k" + time.Now().UTC().Format("20060102")
 			if len(args) == 1 {
 				name = args[0]

@@ -120,7 +120,7 @@ func TestKeysAreRefused(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(context.Background(), []string{"keys", "new", "a", "b"}, func(string) string { return "" }, &out, &out, extras{}); code == 0 {
-		t.Error("two names were accepted")
+	if code := run(context.Background(), []string{"keys", "new", "a", "b"}, func(string) string { return "" }, &out, &out, extras{}); code != exitUsage || !strings.Contains(out.String(), "`fenceline keys new` takes [NAME]") {
+		t.Errorf("two names: exit %d, %s", code, out.String())
 	}
 }

@@ -353,7 +353,7 @@ func (c *cli) notifyReplayCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay [DELIVERY]", Short: "Send a delivery again, or with --dead everything that was given up",
 		Example: "  fenceline notify replay 0190f1d2-…\n  fenceline notify replay --dead --target shop --yes",
-		Args:    cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    asUsed(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 			if dead == (len(args) == 1) {
 				return usageError("give one DELIVERY, or --dead")
 			}

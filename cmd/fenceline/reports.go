@@ -109,7 +109,7 @@ func (c *cli) reportCheckCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "check [NAME]", Short: "Plan every report against its database and print columns, types and mistakes",
 		Long: "Plans every report, or the named one, against the database that it reads from; nothing is run.\nPrints columns, types and mistakes with file and line, and exits with 1 when there is a mistake.",
-		Args: cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		Args: asUsed(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 			name := ""
 			if len(args) == 1 {
 				name = args[0]

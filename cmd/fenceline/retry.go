@@ -19,7 +19,7 @@ func (c *cli) jobRetryCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry [JOB]", Short: "Queue a failed job again, or with --all every failed job that matches",
 		Example: "  fenceline job retry 0190f1d2-…\n  fenceline job retry --all --kind invoice --error 'no font' --yes",
-		Args:    cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    asUsed(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
 				return usageError("give one JOB, or --all with what it must match")
 			}

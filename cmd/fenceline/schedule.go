@@ -46,7 +46,7 @@ func (c *cli) scheduleRunCmd() *cobra.Command {
 			"`schedule work`. With NAME it fires that schedule now, by hand; its words for days mean today.\n\n" +
 			"Exit codes: 0 nothing is wrong, 1 it failed, 4 the schedule does not overlap and a run is at work, 5 some were\nrefused or could not be looked at (the history says why).",
 		Example: "  * * * * *  fenceline schedule run\n  fenceline schedule run monday",
-		Args:    cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    asUsed(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
 				if len(args) == 1 {
 					return c.runSchedule(ctx, a.schedules(), args[0])

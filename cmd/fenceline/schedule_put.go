@@ -52,7 +52,7 @@ func (c *cli) schedulePutCmd() *cobra.Command {
 		Example: "  fenceline schedule put monday stock --cron '0 6 * * 1' --zone Europe/Berlin\n" +
 			"  fenceline schedule put billing monthly --invoices --param month=@last-month --cron '0 3 1 * *' --zone Europe/Berlin\n" +
 			"  fenceline schedule put tidy --kind tidy --payload '{\"days\": 30}' --cron '*/10 * * * *' --without-overlapping",
-		Args: cobra.RangeArgs(1, 2), RunE: func(cmd *cobra.Command, args []string) error {
+		Args: asUsed(1, 2), RunE: func(cmd *cobra.Command, args []string) error {
 			sc, err := f.schedule(cmd.Flags(), args)
 			if err != nil {
 				return err
