@@ -43,6 +43,8 @@ type SealedJob struct {
 type SealedUse struct {
 	// Live are in jobs that have not finished.
 	Live int64 `json:"live"`
+	// Webhooks are secrets of webhooks.
+	Webhooks int64 `json:"webhooks"`
 	// Failed are in jobs that can be retried.
 	Failed int64 `json:"failed"`
 	// Finished are in jobs that will not run again, as far as they were looked at.
@@ -52,7 +54,8 @@ type SealedUse struct {
 // sealedKeys are the keys that the sealed values of a payload name, one row each.
 const sealedKeys = `regexp_matches(payload::text, '\{"\$sealed": "[a-z0-9]+\.([a-z0-9-]+)\.', 'g') AS m`
 
-// SealedUses counts sealed values by the names of their keys. Of jobs that will
+// SealedUses counts sealed values by the names of their keys; secrets of webhooks that
+// are not sealed are under the empty name. Of jobs that will
 // not run again it looks at the newest finished, at most limit of them; looked says
 // how many there were. A limit below zero looks at all, which takes as long as it takes.
 func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]SealedUse, looked int64, err error) {
@@ -68,8 +71,8 @@ func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]Seal
 	}
 	rows, err := s.pool.Query(ctx, `SELECT 'live', m[1], count(*) FROM (SELECT payload FROM fenceline.jobs WHERE state IN ('queued', 'running', 'cancelling')
 			UNION ALL SELECT payload FROM `+openCalls+`) j, `+sealedKeys+` GROUP BY 2
-		UNION ALL SELECT 'live', split_part(v.kept, '.', 2), count(*) FROM fenceline.notify_targets, LATERAL (VALUES (secret), (old_secret)) AS v(kept)
-			WHERE v.kept ~ '^v[0-9]+\.[a-z0-9-]+\.' GROUP BY 2
+		UNION ALL SELECT 'webhooks', CASE WHEN v.kept ~ '^v[0-9]+\.[a-z0-9-]+\.' THEN split_part(v.kept, '.', 2) ELSE '' END, count(*)
+			FROM fenceline.notify_targets, LATERAL (VALUES (secret), (old_secret)) AS v(kept) WHERE v.kept IS NOT NULL GROUP BY 2
 		UNION ALL SELECT 'failed', m[1], count(*) FROM fenceline.jobs, `+sealedKeys+` WHERE state = 'failed' GROUP BY 2
 		UNION ALL SELECT 'finished', m[1], count(*) FROM (SELECT payload FROM fenceline.jobs WHERE `+over+`) j, `+sealedKeys+` GROUP BY 2`, newest)
 	if err != nil {
@@ -81,7 +84,9 @@ func (s *Store) SealedUses(ctx context.Context, limit int) (uses map[string]Seal
 		u := uses[key]
 		switch what {
 		case "live":
-			u.Live += n
+			u.Live = n
+		case "webhooks":
+			u.Webhooks = n
 		case "failed":
 			u.Failed = n
 		default:

@@ -99,7 +99,9 @@ func (c *cli) keysStatusCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printKeys(keysStatus(ring, uses), looked, all || looked < keysLooked)
+				bare := uses[""].Webhooks
+				delete(uses, "")
+				return c.printKeys(keysStatus(ring, uses), bare, looked, all || looked < keysLooked)
 			})
 		},
 	}
@@ -115,7 +117,7 @@ func keysStatus(ring *secret.Keyring, uses map[string]storage.SealedUse) []keySt
 		switch {
 		case s.Seals:
 			s.Advice = "seals new values"
-		case s.Live+s.Failed > 0:
+		case s.needed() > 0:
 			s.Advice = "needed: run `fenceline keys rotate`"
 		default:
 			s.Advice = "can be removed, when no machine seals with it any more"
@@ -127,23 +129,30 @@ func keysStatus(ring *secret.Keyring, uses map[string]storage.SealedUse) []keySt
 			continue
 		}
 		s := keyStatus{Name: name, SealedUse: uses[name], Advice: "was removed; only finished jobs have values of it"}
-		if s.Live+s.Failed > 0 {
-			s.Advice = "missing: add it to FENCELINE_KEYS, or these jobs cannot run here"
+		if s.needed() > 0 {
+			s.Advice = "missing: add it to FENCELINE_KEYS, or what it sealed cannot be used here"
 		}
 		list = append(list, s)
 	}
 	return list
 }
 
-func (c *cli) printKeys(list []keyStatus, looked int64, whole bool) error {
-	err := c.print(map[string]any{"keys": list, "finished_jobs_looked_at": looked, "finished_jobs_all": whole}, func(w io.Writer) {
+// needed are values that somebody will want opened.
+func (s keyStatus) needed() int64 { return s.Live + s.Webhooks + s.Failed }
+
+// printKeys says how the keys stand; bare are secrets of webhooks that none has sealed.
+func (c *cli) printKeys(list []keyStatus, bare, looked int64, whole bool) error {
+	err := c.print(map[string]any{"keys": list, "webhooks_not_sealed": bare, "finished_jobs_looked_at": looked, "finished_jobs_all": whole}, func(w io.Writer) {
 		if len(list) == 0 {
 			fmt.Fprintln(w, "no keys here, and no sealed values; `fenceline keys new` makes a key")
 			return
 		}
-		fmt.Fprintln(w, "KEY\tWAITING OR RUNNING\tFAILED\tFINISHED\tADVICE")
+		fmt.Fprintln(w, "KEY\tWAITING OR RUNNING\tWEBHOOKS\tFAILED\tFINISHED\tADVICE")
 		for _, s := range list {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", s.Name, s.Live, s.Failed, s.Finished, s.Advice)
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\n", s.Name, s.Live, s.Webhooks, s.Failed, s.Finished, s.Advice)
+		}
+		if bare > 0 {
+			fmt.Fprintf(w, "\n%d secrets of webhooks are not sealed: run `fenceline keys rotate` with a key\n", bare)
 		}
 		if !whole {
 			fmt.Fprintf(w, "\nof finished jobs the newest %d were looked at; --all looks at every one\n", looked)
@@ -153,8 +162,8 @@ func (c *cli) printKeys(list []keyStatus, looked int64, whole bool) error {
 		return err
 	}
 	for _, s := range list {
-		if !s.Here && s.Live+s.Failed > 0 {
-			return &coded{exitPartly, fmt.Errorf("%d values of jobs that can still run need the key %s, which is not here", s.Live+s.Failed, s.Name)}
+		if !s.Here && s.needed() > 0 {
+			return &coded{exitPartly, fmt.Errorf("%d values of jobs that can still run and of webhooks need the key %s, which is not here", s.needed(), s.Name)}
 		}
 	}
 	return nil

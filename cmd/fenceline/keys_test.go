@@ -54,14 +54,23 @@ func TestKeysAreChanged(t *testing.T) {
 	if got := asJSON[keysAnswer](s, "keys", "status"); len(got.Keys) != 2 || got.Keys[0].Name != "k2" || !got.Keys[0].Seals || got.Keys[1].Live != 1 || !strings.Contains(got.Keys[1].Advice, "keys rotate") {
 		t.Errorf("before: %+v", got)
 	}
-	if out := s.ok("keys", "rotate"); !strings.Contains(out, "sealed 1 values of 1 jobs again with key k2; 0 jobs are left") {
+	s.env["FENCELINE_KEYS"] = "" // a webhook of a machine without keys
+	s.ok("notify", "add", "webhook", "shop", "https://example.com/")
+	s.env["FENCELINE_KEYS"] = two + "," + one
+	if out := s.ok("keys", "status"); !strings.Contains(out, "1 secrets of webhooks are not sealed") {
+		t.Error(out)
+	}
+	if out := s.ok("keys", "rotate"); !strings.Contains(out, "sealed 1 values of 1 jobs again with key k2; 0 jobs are left") || !strings.Contains(out, "sealed 1 secrets of webhooks") {
 		t.Error(out)
 	}
 	if got := asJSON[jobs.Rotation](s, "keys", "rotate"); got.Jobs != 0 || got.Left != 0 {
 		t.Errorf("again: %+v", got)
 	}
-	if out := s.ok("keys", "status"); !strings.Contains(out, "can be removed") || !strings.Contains(out, "seals new values") {
+	if out := s.ok("keys", "status"); !strings.Contains(out, "can be removed") || !strings.Contains(out, "seals new values") || strings.Contains(out, "not sealed") {
 		t.Error(out)
+	}
+	if got := asJSON[keysAnswer](s, "keys", "status"); got.Keys[0].Live != 1 || got.Keys[0].Webhooks != 1 {
+		t.Errorf("after: %+v", got)
 	}
 	s.env["FENCELINE_KEYS"] = one
 	for _, args := range [][]string{{"keys", "status"}, {"keys", "rotate"}, {"keys", "status", "--all", "--json"}} {

@@ -61,7 +61,7 @@ func TestSecretsAreSealed(t *testing.T) {
 	}
 	uses, _, err := w.store.SealedUses(w.ctx, 10)
 	w.must(err)
-	if uses["k2"].Live != 2 || uses["k1"].Live != 0 {
+	if uses["k2"].Webhooks != 2 || uses["k1"].Webhooks != 0 || uses[""].Webhooks != 0 || uses["k2"].Live != 0 {
 		t.Errorf("uses %+v", uses)
 	}
 	if _, err := ResealSecrets(w.ctx, w.store, ring(t, one)); err == nil {
