@@ -43,12 +43,12 @@ func ResealSecrets(ctx context.Context, store *storage.Store, keys *secret.Keyri
 	var changed int64
 	var failures []error
 	for _, k := range kept {
-		if name, err := secret.KeyOf(k.Kept); err == nil && name == keys.First() {
-			continue
-		}
-		plain, err := openSecret(keys, k.URL, k.Kept)
+		plain, err := openSecret(keys, k.URL, k.Kept) // also what is sealed well by its name: the key may be another
 		if err != nil {
 			failures = append(failures, fmt.Errorf("target %s of tenant %s: %w", k.Name, k.Tenant, err))
+			continue
+		}
+		if name, err := secret.KeyOf(k.Kept); err == nil && name == keys.First() {
 			continue
 		}
 		yes, err := store.ResealTarget(ctx, k, sealSecret(keys, k.URL, plain))

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -64,8 +65,10 @@ func TestSecretsAreSealed(t *testing.T) {
 	if uses["k2"].Webhooks != 2 || uses["k1"].Webhooks != 0 || uses[""].Webhooks != 0 || uses["k2"].Live != 0 {
 		t.Errorf("uses %+v", uses)
 	}
-	if _, err := ResealSecrets(w.ctx, w.store, ring(t, one)); err == nil {
-		t.Error("nothing is said of secrets that no key opens")
+	for what, other := range map[string]string{"no key": one, "another key of the name": entry(t, "k2")} {
+		if _, err := ResealSecrets(w.ctx, w.store, ring(t, other)); !errors.As(err, new(*secret.KeyError)) {
+			t.Errorf("%s: of secrets that do not open it says %v", what, err)
+		}
 	}
 	stop := w.deliver(func(c *Config) { c.Keys = ring(t, two) })
 	w.published("acme", "orders", "Orders")
