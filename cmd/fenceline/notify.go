@@ -241,16 +241,23 @@ func (c *cli) notifyTestCmd() *cobra.Command {
 		if err := c.print(map[string]any{"delivery": d}, func(w io.Writer) { deliveryTable(w, []storage.Delivery{d}) }); err != nil {
 			return err
 		}
-		switch {
-		case d.State == storage.DeliveryDelivered:
-			return nil
-		case d.LastError != "":
-			return fmt.Errorf("the test of %s did not arrive: %s", t.Name, d.LastError)
-		}
-		return &coded{exitBusy, fmt.Errorf("nobody has sent the test yet: does `fenceline up` or `fenceline schedule work` run (with SMTP_URL, for mail)? `fenceline notify delivery %s` shows it", d.ID)}
+		return testOutcome(t, d)
 	})
 	cmd.Flags().DurationVar(&wait, "wait", 20*time.Second, "how long to wait for the outcome")
 	return cmd
+}
+
+// testOutcome is what came of a test, as far as it is known.
+func testOutcome(t storage.Target, d storage.Delivery) error {
+	switch {
+	case d.State == storage.DeliveryDelivered:
+		return nil
+	case d.LastError != "":
+		return fmt.Errorf("the test of %s did not arrive: %s", t.Name, d.LastError)
+	case d.Attempts > 0:
+		return &coded{exitBusy, fmt.Errorf("the test is being sent, and %s has not answered yet; `fenceline notify delivery %s` shows what comes of it", t.Name, d.ID)}
+	}
+	return &coded{exitBusy, fmt.Errorf("nobody has sent the test yet: does `fenceline up` or `fenceline schedule work` run (with SMTP_URL, for mail)? `fenceline notify delivery %s` shows it", d.ID)}
 }
 
 // awaitDelivery waits until an attempt to deliver has an outcome, or the time is up.
@@ -385,7 +392,11 @@ func (c *cli) replayOne(ctx context.Context, store *storage.Store, scope storage
 	if err != nil {
 		return err
 	}
-	return c.print(map[string]any{"delivery": d}, func(w io.Writer) { fmt.Fprintf(w, "delivery %s is sent again\n", d.ID) })
+	when, err := sentWhen(ctx, store, d.TargetID)
+	if err != nil {
+		return err
+	}
+	return c.print(map[string]any{"delivery": d}, func(w io.Writer) { fmt.Fprintf(w, "delivery %s is sent again%s\n", d.ID, when) })
 }
 
 func (c *cli) replayDead(ctx context.Context, store *storage.Store, scope storage.Scope, target uuid.UUID, yes bool) error {
@@ -400,7 +411,23 @@ func (c *cli) replayDead(ctx context.Context, store *storage.Store, scope storag
 	if err != nil {
 		return err
 	}
-	return c.print(map[string]any{"replayed": n}, func(w io.Writer) { fmt.Fprintf(w, "%d deliveries are sent again\n", n) })
+	when, err := sentWhen(ctx, store, target)
+	if err != nil {
+		return err
+	}
+	return c.print(map[string]any{"replayed": n}, func(w io.Writer) { fmt.Fprintf(w, "%d deliveries are sent again%s\n", n, when) })
+}
+
+// sentWhen is what a target must wait for before anything is sent to it; empty for nothing, and for no target in particular.
+func sentWhen(ctx context.Context, store *storage.Store, id uuid.UUID) (string, error) {
+	if id == uuid.Nil {
+		return "", nil
+	}
+	t, err := store.Target(ctx, everything, id)
+	if err != nil || t.DisabledAt == nil {
+		return "", err
+	}
+	return fmt.Sprintf(" when %s is enabled: `fenceline notify enable %s`", t.Name, t.ID), nil
 }
 
 func (c *cli) notifyWorkCmd() *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -185,8 +186,14 @@ func TestNotifyCommands(t *testing.T) {
 	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--target", "shop"); !strings.Contains(out, "1 deliveries were given up; add --yes") {
 		t.Errorf("counted: %s", out)
 	}
-	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--yes"); !strings.Contains(out, "1 deliveries are sent again") {
+	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--yes"); !strings.Contains(out, "1 deliveries are sent again\n") {
 		t.Errorf("replayed: %s", out)
+	}
+	delivery := asJSON[storage.Page[storage.Delivery]](s, "notify", "deliveries").Items[0].ID.String()
+	for _, args := range [][]string{{delivery}, {"--dead", "--tenant", "acme", "--target", "shop", "--yes"}} {
+		if out := s.ok(append([]string{"notify", "replay"}, args...)...); !strings.Contains(out, "again when shop is enabled: `fenceline notify enable "+added.Target.ID.String()) {
+			t.Errorf("to a target that is disabled: %s", out)
+		}
 	}
 	s.ok("notify", "enable", "shop", "--tenant", "acme")
 	s.ok("notify", "disable", "shop", "--tenant", "acme")
@@ -196,6 +203,20 @@ func TestNotifyCommands(t *testing.T) {
 	s.ok("notify", "remove", "shop", "--tenant", "acme", "--yes")
 	if page := asJSON[storage.Page[storage.Delivery]](s, "notify", "deliveries"); len(page.Items) != 0 {
 		t.Errorf("left: %+v", page.Items)
+	}
+}
+
+func TestWhatCameOfATest(t *testing.T) {
+	t.Parallel()
+	for says, d := range map[string]storage.Delivery{
+		"<nil>": {State: storage.DeliveryDelivered, Attempts: 1},
+		"the test of shop did not arrive: answered 500": {State: storage.DeliveryPending, Attempts: 1, LastError: "answered 500"},
+		"nobody has sent the test yet":                  {State: storage.DeliveryPending},
+		"shop has not answered yet":                     {State: storage.DeliveryPending, Attempts: 1},
+	} {
+		if err := testOutcome(storage.Target{Name: "shop"}, d); !strings.Contains(fmt.Sprint(err), says) {
+			t.Errorf("%+v: %v, want %s", d, err, says)
+		}
 	}
 }
 
