@@ -24,6 +24,7 @@ func (c *cli) completions(root *cobra.Command) {
 		"schedule delete": scheduleNames, "schedule pause": scheduleNames, "schedule resume": scheduleNames, "schedule show": scheduleNames, "schedule run": scheduleNames, "schedule history": scheduleNames,
 		"schedule put": nil, "job show": jobNames(""), "job cancel": jobNames(storage.JobRunning), "job retry": jobNames(storage.JobFailed),
 		"queue retry": jobNames(storage.JobFailed), "queue forget": jobNames(storage.JobFailed),
+		"notify show": targetNames, "notify test": targetNames, "notify rotate": targetNames, "notify enable": targetNames, "notify disable": targetNames, "notify remove": targetNames,
 		"queue pause": queueNames, "queue resume": queueNames, "queue clear": queueNames, "queue monitor": queueNames,
 	} {
 		if cmd, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
@@ -31,6 +32,9 @@ func (c *cli) completions(root *cobra.Command) {
 		}
 	}
 	c.completeFlags(root)
+	if cmd, rest, err := root.Find([]string{"notify", "deliveries"}); err == nil && len(rest) == 0 {
+		_ = cmd.RegisterFlagCompletionFunc("target", c.completeFlag(targetNames))
+	}
 }
 
 // completeFlags gives flags of one name the same values wherever they are.
@@ -39,12 +43,19 @@ func (c *cli) completeFlags(cmd *cobra.Command) {
 		if cmd.LocalNonPersistentFlags().Lookup(flag) == nil {
 			continue
 		}
-		_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return c.list(cmd, list, typed)
-		})
+		if flag == "state" && cmd.Name() == "deliveries" {
+			list = deliveryStates
+		}
+		_ = cmd.RegisterFlagCompletionFunc(flag, c.completeFlag(list))
 	}
 	for _, sub := range cmd.Commands() {
 		c.completeFlags(sub)
+	}
+}
+
+func (c *cli) completeFlag(list names) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return c.list(cmd, list, typed)
 	}
 }
 
@@ -131,6 +142,21 @@ func queueNames(_ context.Context, c *cli) (found []string) {
 		found = append(found, name)
 	}
 	return found
+}
+
+func targetNames(ctx context.Context, c *cli) (found []string) {
+	_ = c.withStore(ctx, func(ctx context.Context, store *storage.Store) error {
+		list, err := store.Targets(ctx, everything)
+		for _, t := range list {
+			found = append(found, t.Name+"\t"+t.Kind+" of "+t.Tenant)
+		}
+		return err
+	})
+	return found
+}
+
+func deliveryStates(context.Context, *cli) []string {
+	return []string{string(storage.DeliveryPending), string(storage.DeliveryDelivered), string(storage.DeliveryDead)}
 }
 
 func stateNames(context.Context, *cli) (found []string) {

@@ -15,6 +15,7 @@ func TestCompletion(t *testing.T) {
 	s.report("mine", "-- title: My own\nSELECT 1 AS id ORDER BY 1\n")
 	s.report("broken", "-- titel: Broken\nSELECT 1 AS id\n")
 	s.ok("schedule", "put", "nightly", "mine", "--cron", "@daily")
+	s.ok("notify", "add", "mail", "office", "ann@example.com")
 	s.env["FENCELINE_QUEUES"] = "default=1,slow=1"
 	job := s.chaosJob(chaosPayload{Key: "k"}).ID.String()
 	for _, c := range []struct {
@@ -34,6 +35,9 @@ func TestCompletion(t *testing.T) {
 		{"job show |", job, ""},
 		{"job cancel |", "", job},
 		{"keys |", "rotate", ""},
+		{"notify deliveries --state |", "dead", "queued"},
+		{"notify test |", "office\tmail of default", ""},
+		{"notify deliveries --target |o", "office\t", ""},
 	} {
 		line, word, _ := strings.Cut(c.typed, "|")
 		r := s.run(append(append([]string{"__complete"}, strings.Fields(line)...), word)...)
