@@ -139,6 +139,19 @@ func jsonName(t reflect.Type) string {
 	return "a number"
 }
 
+// jsonKind is the same for the names that the decoder has.
+func jsonKind(name string) string {
+	switch name {
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a " + name
+}
+
 // strictJSON decodes one JSON value into v and refuses unknown fields and
 // anything after the value. The error names the field under prefix.
 func strictJSON(raw []byte, v any, prefix string) error {
@@ -157,7 +170,14 @@ func strictJSON(raw []byte, v any, prefix string) error {
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return invalid.New(prefix+"."+strings.TrimPrefix(wrong.Field, "Choice."), wrong.Value, "must be %s", jsonName(wrong.Type))
+		field := wrong.Field
+		for _, embedded := range []string{"Choice.", "ScheduleOptions."} { // no names of JSON
+			field = strings.TrimPrefix(field, embedded)
+		}
+		if strings.HasPrefix(wrong.Value, "number ") { // of the right type
+			return invalid.New(prefix+"."+field, strings.TrimPrefix(wrong.Value, "number "), "is no number that fits here")
+		}
+		return invalid.New(prefix+"."+field, "", "must be %s, not %s", jsonName(wrong.Type), jsonKind(wrong.Value))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return invalid.New(prefix+"."+strings.Trim(name, `"`), "", "is not a known field")

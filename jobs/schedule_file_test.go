@@ -83,6 +83,7 @@ func TestParseScheduleFileRefuses(t *testing.T) {
 		"schedules:\n  a:\n    kind: x\n    payload: {b: 007}":           {"put it in quotes"},
 		"schedules:\n  a:\n    kind: x\n    payload: {b: !!binary aGk=}": {"has the tag !!binary"},
 		"schedules:\n  a:\n    kind: x\n    overlap: 1":                  {"schedules.a.overlap (line 4)", "true or false"},
+		"schedules:\n  a:\n    kind: x\n    overlap: perhaps":            {`schedules.a.overlap (line 4): "perhaps" must be true or false`},
 		"schedules:\n  a:\n    kind: x\n    cron: [1]":                   {"schedules.a.cron (line 4)", "must be text"},
 		"schedules:\n  a:\n    kind: x\n    cron:":                       {"schedules.a.cron (line 4)", "must be text"},
 		"schedules:\n  a:\n    cron: 0 6 * * 1":                          {"schedules.a.report (line 2)", "give either report"},
@@ -150,8 +151,14 @@ func TestSyncChecksEveryEntry(t *testing.T) {
     kind: test
     payload: {key: f, params: {m: "@lastmonth"}}
   "g h": {cron: 0 6 * * *, kind: test}
+  h: {cron: 0 6 * * *, kind: test, priority: high}
+  i: {cron: 0 6 * * *, kind: test, priority: 99999999999999999999}
+  j: {cron: 0 6 * * *, kind: test, timeout: 5}
+  k: {cron: 0 6 * * *, kind: test, tags: [1]}
 `))
-	for _, want := range []string{"s.yml: ", "schedules.c.cron (line 4)", "schedules.c.zone (line 5)", "schedules.d.kind (line 9)", "schedules.e.queue (line 13)", "schedules.f.params.m (line 15)", "schedules.g h.name (line 19)"} {
+	for _, want := range []string{"s.yml: ", "schedules.c.cron (line 4)", "schedules.c.zone (line 5)", "schedules.d.kind (line 9)", "schedules.e.queue (line 13)", "schedules.f.params.m (line 15)", "schedules.g h.name (line 19)",
+		"schedules.h.priority (line 20): must be a number, not a string", `schedules.i.priority (line 21): "99999999999999999999" is no number that fits here`,
+		"schedules.j.timeout (line 22): must be a string, not a number", "schedules.k.tags (line 23): must be a string, not a number"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in\n%v", want, err)
 		}

@@ -158,7 +158,9 @@ func (r *fileReader) take(e FileEntry, given map[string]json.RawMessage, field s
 		return
 	}
 	if string(raw) == "null" || json.Unmarshal(raw, into) != nil {
-		r.refused.Add(e.place(field), string(raw), "%s", problem)
+		given := string(raw)
+		_ = json.Unmarshal(raw, &given) // a text without the quotes that JSON has
+		r.refused.Add(e.place(field), given, "%s", problem)
 	}
 }
 
