@@ -30,7 +30,7 @@ type ScheduleRun struct {
 	JobID     *uuid.UUID `json:"job_id,omitempty"`
 	Manual    bool       `json:"manual"`
 	AskedBy   string     `json:"asked_by,omitempty"` // of a manual one
-	Passed    int        `json:"passed"`             // earlier fire times that it stands for
+	Passed    int        `json:"passed"`             // earlier fire times that have no run of their own
 	DecidedAt time.Time  `json:"decided_at"`
 	// JobState is the state of its job when the run was read.
 	JobState *JobState `json:"job_state,omitempty" gorm:"->"`
@@ -70,6 +70,9 @@ func (s *Store) DueSchedule(ctx context.Context, tx Tx, leaveOut []string, at ti
 func (s *Store) LockSchedule(ctx context.Context, tx Tx, scope Scope, name string) (sc Schedule, now time.Time, err error) {
 	if sc, err = lockSchedule(tx.WithContext(ctx), scope, name); err == nil {
 		err = tx.WithContext(ctx).Raw("SELECT clock_timestamp()").Row().Scan(&now)
+	}
+	if errors.Is(err, ErrNotFound) {
+		return sc, now, fmt.Errorf("schedule %q: %w", name, err)
 	}
 	if err != nil {
 		return sc, now, fmt.Errorf("lock schedule %q: %w", name, err)

@@ -123,7 +123,7 @@ func runTable(w io.Writer, runs []storage.ScheduleRun) {
 			by = r.AskedBy
 		}
 		if r.Passed > 0 {
-			why = strings.TrimPrefix(fmt.Sprintf("%s; stands for %d earlier times too", why, r.Passed), "–; ")
+			why = strings.TrimPrefix(fmt.Sprintf("%s; %d earlier times have no run of their own", why, r.Passed), "–; ")
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Schedule, stamp(&r.FireAt), r.Outcome, job, orDash((*string)(r.JobState)), by, why)
 	}

@@ -65,7 +65,7 @@ func TestScheduleCommands(t *testing.T) {
 		{exitUsage, "missed", []string{"put", "x", "stock", "--param", "day=@today", "--cron", "@daily", "--missed", "never"}},
 		{exitNotFound, "not found", []string{"show", "nope"}},
 		{exitNotFound, "not found", []string{"history", "nope"}},
-		{exitNotFound, "not found", []string{"run", "nope"}},
+		{exitNotFound, "fenceline: schedule \"nope\": not found", []string{"run", "nope"}},
 		{exitNotFound, "not found", []string{"pause", "nope"}},
 		{exitNotFound, "not found", []string{"delete", "nope", "--yes"}},
 		{exitNotFound, "no such file", []string{"check", "nope.yml"}},
@@ -95,7 +95,7 @@ func TestScheduleRunFromCron(t *testing.T) {
 		t.Error(out)
 	}
 	s.sql("UPDATE fenceline.schedules SET decided_at = now() - interval '2 years', look_at = now()")
-	if out := s.ok("schedule", "run"); !strings.Contains(out, "yearly") || !strings.Contains(out, "stands for 1 earlier times") {
+	if out := s.ok("schedule", "run"); !strings.Contains(out, "yearly") || !strings.Contains(out, "1 earlier times have no run of their own") {
 		t.Error(out)
 	}
 	if got := asJSON[struct{ Runs []storage.ScheduleRun }](s, "schedule", "run"); len(got.Runs) != 0 {
