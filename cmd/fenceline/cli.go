@@ -193,35 +193,6 @@ func (c *cli) print(v any, people func(w io.Writer)) error {
 	return tab.Flush()
 }
 
-// pageLimit is a flag of how many a list shows.
-type pageLimit struct{ into *int }
-
-// Set takes what was given.
-func (l pageLimit) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > 200 {
-		return errors.New("must be a number from 1 to 200")
-	}
-	*l.into = n
-	return nil
-}
-
-// String is the number.
-func (l pageLimit) String() string {
-	if l.into == nil {
-		return ""
-	}
-	return strconv.Itoa(*l.into)
-}
-
-// Type is the word for the value in help texts.
-func (l pageLimit) Type() string { return "int" }
-
-func limitFlag(cmd *cobra.Command, into *int) {
-	*into = 50
-	cmd.Flags().Var(pageLimit{into}, "limit", "how many, at most 200")
-}
-
 func parseID(what, text string) (uuid.UUID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil {
