@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -261,5 +262,40 @@ func TestEachPlainJobIsDoneOnce(t *testing.T) {
 	w.ask(&errors, "SELECT count(*) FROM fenceline.job_errors")
 	if errors != 0 {
 		t.Errorf("%d errors were kept", errors)
+	}
+}
+
+// Behind a pooler in transaction mode nothing can be prepared: all of it works all the same.
+func TestPlainJobsBehindAPooler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	store, err := storage.Open(w.ctx, w.url+"&default_query_exec_mode=exec", storage.Options{MaxConns: 20})
+	w.must(err)
+	t.Cleanup(store.Close)
+	w.store, w.dispatcher = store, jobs.NewDispatcher(store, w.registry)
+	o := w.ordered()
+	w.does("fail", func(_ context.Context, work *jobs.Work, _ plainPayload) (any, error) {
+		work.Progress(1, 1, "")
+		return nil, errors.New("no luck")
+	})
+	then := plainItem("order", 3)
+	w.must(store.SetCap(w.ctx, storage.Cap{Scope: "kind", Name: "plain", MaxRunning: 1}))
+	w.worker()
+	_, receipts, err := w.dispatcher.Batch(w.ctx, nil, jobs.BatchRequest{Chains: [][]jobs.Item{{plainItem("order", 1), plainItem("order", 2)}}, Then: &then})
+	w.must(err)
+	failing := w.ask1("fail", jobs.MaxAttempts(2), jobs.BackoffFixed(time.Millisecond), jobs.UniqueWhileActive("k"), jobs.Tags("a", "b"))
+	debounced := w.ask1("order", jobs.Debounce(time.Millisecond, time.Second, "k"))
+	w.ends(receipts[1].Job, storage.JobDone)
+	w.ends(failing, storage.JobFailed)
+	w.ends(debounced, storage.JobDone)
+	w.until("the batch has called", func() bool { return slices.Contains(o.now(), 3) })
+	if _, err := store.Queues(w.ctx); err != nil {
+		t.Error(err)
+	}
+	if n, err := store.RetryFailed(w.ctx, everything, storage.FailedFilter{Tag: "b"}); err != nil || n != 1 {
+		t.Errorf("%d were retried, %v", n, err)
+	}
+	if errs, err := store.JobErrors(w.ctx, failing.ID, 5); err != nil || len(errs) < 2 {
+		t.Errorf("errors %+v, %v", errs, err)
 	}
 }

@@ -122,7 +122,8 @@ func (s *Server) definition(r *http.Request) (*report.Definition, error) {
 }
 
 // newExportForm dispatches a report. The same form sent twice is one job: the
-// idempotency key is made of the form and its values.
+// idempotency key is made of the form and its values. So is what the same person
+// asks for again in a new form while the first waits or runs.
 func (s *Server) newExportForm(w http.ResponseWriter, r *http.Request) error {
 	def, err := s.definition(r)
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *Server) newExportForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	receipt, err := s.dispatcher.Dispatch(r.Context(), nil, req,
-		jobs.RequestedBy(who.name), jobs.IdempotencyKey(formKey(r.PostForm.Get("nonce"), req)))
+		jobs.RequestedBy(who.name), jobs.IdempotencyKey(formKey(r.PostForm.Get("nonce"), req)), jobs.UniqueWhileActive(""))
 	var bad *invalid.Error
 	if errors.As(err, &bad) {
 		return s.showForm(w, r, http.StatusUnprocessableEntity, def, r.PostForm, bad.Problems, nil)

@@ -217,7 +217,9 @@ func (c *cli) queuePruneCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(p, func(w io.Writer) { fmt.Fprintf(w, "%d jobs, %d batches and %d workers removed\n", p.Jobs, p.Batches, p.Workers) })
+				return c.print(p, func(w io.Writer) {
+					fmt.Fprintf(w, "%d jobs, %d batches and %d workers removed\n", p.Jobs, p.Batches, p.Workers)
+				})
 			})
 		},
 	}
