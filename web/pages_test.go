@@ -226,12 +226,16 @@ func TestNewExport(t *testing.T) {
 	w.post("/new/orders/preview", who, given).want(t, 200, "The only row", `title="integer">id</th>`, `value="2026-01-01"`, nonce[1], `value="xlsx" checked`)
 	w.post("/new/orders/preview", who, url.Values{"tenant": {"acme"}}).want(t, 422, `id="p.from-problem"`).without(t, `id="preview"`)
 	first := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location")
-	w.get(first, who).want(t, 200, "Orders", "Nadia", "acme", "--param from=2026-01-01", "--param least=12.50", "--format csv,xlsx", "--zone Europe/Berlin").without(t, "This form was sent before", "status=")
+	w.get(first, who).want(t, 200, "Orders", "Nadia", "acme", "--param from=2026-01-01", "--param least=12.50", "--format csv,xlsx", "--zone Europe/Berlin").without(t, "You asked for this before", "status=")
 	again := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location")
 	if again != first+"?reused=1" {
 		t.Errorf("the same form sent twice leads to %s and %s", first, again)
 	}
-	w.get(again, who).want(t, 200, "This form was sent before")
+	given.Set("nonce", uuid.NewString()) // of a form that was opened anew
+	if anew := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location"); anew != first+"?reused=1" {
+		t.Errorf("the same asked for in another form went to %s, the first to %s", anew, first)
+	}
+	w.get(again, who).want(t, 200, "You asked for this before")
 	given.Set("p.from", "2026-01-02")
 	if changed := w.post("/new/orders", who, given).want(t, 303).Header.Get("Location"); strings.HasPrefix(changed, first) {
 		t.Error("other values in the same form are the same job")
