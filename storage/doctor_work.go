@@ -42,6 +42,27 @@ func (d *Doctor) Maintenance(ctx context.Context) (MaintenanceFacts, error) {
 	return m, nil
 }
 
+// NoticeFacts are about who is to be told of something, each counted to [CountCap]+1 at most.
+type NoticeFacts struct {
+	Unsent int64         // notices and deliveries that have been due for too long
+	Oldest time.Duration // since when the first of those is due
+	Dead   int64         // deliveries that were given up
+}
+
+// Notices looks for what nobody has sent for longer than a time, and for what was given up.
+func (d *Doctor) Notices(ctx context.Context, longer time.Duration) (NoticeFacts, error) {
+	n, err := lookAt[NoticeFacts](ctx, d, `WITH late AS (
+			(SELECT created_at AS due FROM fenceline.outbox WHERE pending AND created_at < clock_timestamp() - make_interval(secs => $1) LIMIT $2)
+			UNION ALL (SELECT d.next_at FROM fenceline.deliveries d JOIN fenceline.notify_targets t ON t.id = d.target_id AND t.disabled_at IS NULL
+				WHERE d.state = 'pending' AND d.next_at < clock_timestamp() - make_interval(secs => $1) LIMIT $2))
+		SELECT (SELECT count(*) FROM late), coalesce((SELECT (extract(epoch FROM clock_timestamp() - min(due)) * 1e9)::bigint FROM late), 0),
+			(SELECT count(*) FROM (SELECT FROM fenceline.deliveries WHERE state = 'dead' LIMIT $2) x)`, longer.Seconds(), CountCap+1)
+	if err != nil {
+		return n, fmt.Errorf("look for notices: %w", err)
+	}
+	return n, nil
+}
+
 // SilentFacts are about running attempts that give no heartbeat.
 type SilentFacts struct {
 	Attempts int64         // silent for longer than the grace

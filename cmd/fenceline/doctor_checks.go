@@ -57,6 +57,7 @@ func checks() []check {
 
 		{"work.queues", "L5", migrated, askQueues},
 		{"work.maintenance", "", migrated, askMaintenance},
+		{"work.notices", "", migrated, askNotices},
 		{"work.lost", "L5", migrated, askLost},
 		{"work.heartbeats", "L5, L7", migrated, askHeartbeats},
 		{"work.orphans", "L7", migrated, askOrphans},

@@ -185,6 +185,11 @@ func damages() []damage {
 	inAnHour := func(d *doctor) { d.now = func() time.Time { return time.Now().Add(time.Hour) } }
 	usual := &doctor{limits: usualLimits()}
 	const dueYesterday = "UPDATE fenceline.jobs SET due_at = clock_timestamp() - interval '1 day'"
+	delivery := func(stateAndDue string) func(*patient) {
+		return sql(`INSERT INTO fenceline.notify_targets (id, tenant, name, kind, addresses, topics) VALUES ('00000000-0000-7000-8000-000000000001', 'acme', 'a', 'mail', '{a@example.com}', '{*}');
+			INSERT INTO fenceline.deliveries (id, target_id, tenant, topic, body, state, next_at)
+			VALUES ('00000000-0000-7000-8000-000000000002', '00000000-0000-7000-8000-000000000001', 'acme', 'test', '{}', ` + stateAndDue + ")")
+	}
 	const fencedOff = "UPDATE fenceline.attempts SET reason = 'lease_lost'"
 	return []damage{
 		{check: "postgres.connection", grade: gradeDanger, says: "connect", hurt: env("DATABASE_URL", "postgres://u:secret@127.0.0.1:1/d")},
@@ -341,6 +346,9 @@ func damages() []damage {
 		}},
 		{check: "work.maintenance", grade: gradeWarning, says: "maintenance since", hurt: sql("UPDATE fenceline.installation SET maintenance_since = now(), maintenance_note = 'moving'")},
 		{check: "work.maintenance", grade: gradeWarning, says: "paused: mail", hurt: sql("INSERT INTO fenceline.queues (name) VALUES ('mail')")},
+		{check: "work.notices", grade: gradeWarning, says: "1 notice due to be sent", hurt: sql("INSERT INTO fenceline.outbox (topic, tenant, created_at) VALUES ('custom.a', 'acme', now() - interval '1 day')")},
+		{check: "work.notices", grade: gradeWarning, says: "1 notice due to be sent", hurt: delivery("'pending', now() - interval '1 day'")},
+		{check: "work.notices", grade: gradeWarning, says: "1 notice given up", hurt: delivery("'dead', now()")},
 		{check: "work.lost", grade: gradeDanger, says: "1 job is left", hurt: func(p *patient) {
 			p.attempt("a")
 			p.exec("UPDATE fenceline.attempts SET heartbeat_at = clock_timestamp() - interval '1 day'")

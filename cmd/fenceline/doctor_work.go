@@ -88,6 +88,22 @@ func askMaintenance(ctx context.Context, d *doctor) (finding, error) {
 	return warning(found, "speed: accepted jobs wait until it ends", "`fenceline maintenance off` when it is over"), nil
 }
 
+func askNotices(ctx context.Context, d *doctor) (finding, error) {
+	n, err := d.postgres.Notices(ctx, d.limits.waiting)
+	if err != nil {
+		return finding{}, err
+	}
+	switch {
+	case n.Unsent > 0:
+		return warning(fmt.Sprintf("%s due to be sent, the first for %s", count(int(n.Unsent), "notice"), approximately(n.Oldest)), "nothing that a law says; but who wants to know is not told",
+			"start what sends: `fenceline notify work` or `schedule work`, with SMTP_URL for mail; if one runs, `fenceline notify list` shows which targets are slow or fail"), nil
+	case n.Dead > 0:
+		return warning(count(int(n.Dead), "notice")+" given up", "nothing that a law says; but who wants to know was not told",
+			"`fenceline notify deliveries --state dead` shows why; then `fenceline notify replay --dead --yes`"), nil
+	}
+	return fine("none has been waiting to be sent for more than %s, and none was given up", approximately(d.limits.waiting)), nil
+}
+
 func askQueues(ctx context.Context, d *doctor) (finding, error) {
 	overdue, err := d.postgres.Overdue(ctx, d.limits.waiting)
 	if err != nil {
