@@ -111,7 +111,8 @@ type Config struct {
 func addFlags(flags *pflag.FlagSet) {
 	for _, s := range settings {
 		if s.name != "" {
-			flags.String(s.name, s.def, s.help+" ("+s.env+")")
+			help := strings.ReplaceAll(s.help, "`", "") // what is in backquotes would be shown as the name of the value
+			flags.String(s.name, s.def, help+" ("+s.env+")")
 		}
 	}
 }

@@ -179,3 +179,15 @@ func TestURLsHoldNoPassword(t *testing.T) {
 		}
 	}
 }
+
+// Every flag of a setting shows a text as its value, whatever its help quotes.
+func TestHelpOfSettings(t *testing.T) {
+	t.Parallel()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	addFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if value, _ := pflag.UnquoteUsage(f); value != "string" {
+			t.Errorf("--%s takes %q", f.Name, value)
+		}
+	})
+}
