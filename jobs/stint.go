@@ -109,11 +109,18 @@ func (w *Worker) watchStint(ctx context.Context, stop func()) {
 
 // empty reports whether nothing waits in the worker's queues that could run now,
 // nothing runs here, and no batch has ended that would still call for a job.
+// The end of a job may end its batch, and the end of a batch may bring a job: so
+// the queues are looked at before and after the batches.
 func (w *Worker) empty(ctx context.Context) bool {
-	open, err := w.store.OpenBatches(ctx, 1)
-	if err != nil || len(open) > 0 {
+	if !w.quiet(ctx) {
 		return false
 	}
+	open, err := w.store.OpenBatches(ctx, 1)
+	return err == nil && len(open) == 0 && w.quiet(ctx)
+}
+
+// quiet reports whether nothing waits in the worker's queues that could run now, and nothing runs here.
+func (w *Worker) quiet(ctx context.Context) bool {
 	queues, err := w.store.Queues(ctx)
 	if err != nil {
 		return false // the next look will tell
@@ -130,16 +137,11 @@ func (w *Worker) empty(ctx context.Context) bool {
 	return w.runs.idle() && w.exports.Load() == 0
 }
 
-// idle reports whether no run of a plain job is in hand.
+// idle reports whether no run of a plain job is in hand, nor asked for: the answer may be on its way.
 func (r *runs) idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, h := range r.known {
-		if h.work != nil {
-			return false
-		}
-	}
-	return true
+	return len(r.known) == 0
 }
 
 // tryExport makes an attempt at a job of an export, if the worker may begin one more.
