@@ -292,3 +292,33 @@ func TestBadOptions(t *testing.T) {
 		}
 	}
 }
+
+// A key that comes again with another request is refused, alone and among many, and keeps no other out.
+func TestKeysOfOtherRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.Shared(t))
+	first, err := w.dispatcher.Dispatch(w.ctx, nil, plainItem("x", 1).Request, jobs.IdempotencyKey("k"))
+	w.must(err)
+	again, err := w.dispatcher.Dispatch(w.ctx, nil, plainItem("x", 1).Request, jobs.IdempotencyKey("k"))
+	w.must(err)
+	if !again.Reused || again.Job.ID != first.Job.ID {
+		t.Errorf("the same request made job %s, reused %t", again.Job.ID, again.Reused)
+	}
+	if _, err := w.dispatcher.Dispatch(w.ctx, nil, plainItem("x", 2).Request, jobs.IdempotencyKey("k")); !errors.Is(err, storage.ErrKeyReused) {
+		t.Errorf("alone: %v", err)
+	}
+	many := []jobs.Item{plainItem("x", 3), plainItem("x", 2, jobs.IdempotencyKey("k"))}
+	if _, err := w.dispatcher.DispatchAll(w.ctx, nil, many); !errors.Is(err, storage.ErrKeyReused) {
+		t.Errorf("among many: %v", err)
+	}
+	out, err := w.store.InsertNow(w.ctx, []storage.NewJob{newJobOf(first.Job, "k", []byte("other")), newJobOf(first.Job, "l", []byte("new"))})
+	w.must(err)
+	if !errors.Is(out[0].Err, storage.ErrKeyReused) || out[1].Err != nil || !out[1].Created {
+		t.Errorf("together: %v, %v", out[0].Err, out[1].Err)
+	}
+}
+
+func newJobOf(j storage.Job, key string, hash []byte) storage.NewJob {
+	return storage.NewJob{Tenant: j.Tenant, Kind: j.Kind, Queue: j.Queue, Title: j.Title, Payload: j.Payload, PayloadVersion: 1, MaxAttempts: 1, MaxCrashes: 1,
+		Timeout: time.Minute, IdempotencyKey: key, RequestHash: hash}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -299,12 +298,10 @@ func (w *Worker) work(ctx context.Context, job storage.Job) bool {
 	if kind, known := w.registry.kinds[job.Kind]; known {
 		middleware = kind.Middleware
 	}
-	err := shielded(func() error {
-		return wrap(func(ctx context.Context, _ *Work) (err error) {
-			attempt, err = w.export(ctx, job)
-			return err
-		}, middleware)(ctx, work)
-	})
+	err := wrap(func(ctx context.Context, _ *Work) (err error) {
+		attempt, err = w.export(ctx, job)
+		return err
+	}, middleware)(ctx, work)
 	w.trial.ended(err)
 	log := w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token, "kind", job.Kind)
 	if attempt.Token == 0 { // nothing was begun
@@ -380,16 +377,6 @@ func (w *Worker) skip(ctx context.Context, log *slog.Logger, job storage.Job, s 
 	if err := w.store.SkipJob(ctx, job.ID, storable(s.Error())); err != nil {
 		log.Warn("could not skip the job; the relay rings again", "error", err)
 	}
-}
-
-// shielded turns a panic of middleware into an error.
-func shielded(call func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{value: p, stack: debug.Stack()}
-		}
-	}()
-	return call()
 }
 
 // asynqLog sends asynq's own lines to our log.

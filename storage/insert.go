@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 )
 
 // NewJob is a job to be inserted.
@@ -199,12 +197,14 @@ func insertRecords(tx Tx, records []jobRecord) ([]insertedRow, error) {
 
 // settleInserted looks at what was answered by jobs that were there, and at the batches that were added to.
 func settleInserted(tx Tx, part []NewJob, out []Inserted) error {
+	there, err := requestsOf(tx, part, out)
+	if err != nil {
+		return err
+	}
 	batches := map[uuid.UUID]bool{}
 	for i, n := range part {
-		if !out[i].Created && n.IdempotencyKey != "" {
-			if err := sameRequest(tx, n, out[i].ID); err != nil {
-				return err
-			}
+		if err := there[out[i].ID].same(n); err != nil {
+			return err
 		}
 		if out[i].Created && n.Batch != nil {
 			batches[*n.Batch] = true
@@ -218,19 +218,41 @@ func settleInserted(tx Tx, part []NewJob, out []Inserted) error {
 	return nil
 }
 
-func sameRequest(tx Tx, n NewJob, id uuid.UUID) error {
-	var there struct {
-		RequestHash    []byte
-		IdempotencyKey *string
+// request is what an idempotency key stands for.
+type request struct {
+	ID             uuid.UUID
+	RequestHash    []byte
+	IdempotencyKey *string
+}
+
+// same refuses a job that came with the key of another request.
+func (r request) same(n NewJob) error {
+	if n.IdempotencyKey == "" || r.IdempotencyKey == nil || *r.IdempotencyKey != n.IdempotencyKey || bytes.Equal(r.RequestHash, n.RequestHash) {
+		return nil
 	}
-	err := tx.Raw("SELECT request_hash, idempotency_key FROM fenceline.jobs WHERE id = ?", id).Scan(&there).Error
-	if err != nil && !errors.Is(err, gorm.ErrRecordNotFound) {
-		return fmt.Errorf("look up idempotency key %q: %w", n.IdempotencyKey, err)
+	return fmt.Errorf("%w: %q belongs to job %s; use a new key, or send the same request", ErrKeyReused, n.IdempotencyKey, r.ID)
+}
+
+// requestsOf reads, in one question, the requests of the jobs that answered for others with their keys.
+func requestsOf(tx Tx, list []NewJob, out []Inserted) (map[uuid.UUID]request, error) {
+	var ids []uuid.UUID
+	for i, n := range list {
+		if !out[i].Created && out[i].ID != uuid.Nil && n.IdempotencyKey != "" {
+			ids = append(ids, out[i].ID)
+		}
 	}
-	if there.IdempotencyKey != nil && *there.IdempotencyKey == n.IdempotencyKey && !bytes.Equal(there.RequestHash, n.RequestHash) {
-		return fmt.Errorf("%w: %q belongs to job %s; use a new key, or send the same request", ErrKeyReused, n.IdempotencyKey, id)
+	there := make(map[uuid.UUID]request, len(ids))
+	if len(ids) == 0 {
+		return there, nil
 	}
-	return nil
+	var rows []request
+	if err := tx.Raw("SELECT id, request_hash, idempotency_key FROM fenceline.jobs WHERE id IN ?", ids).Scan(&rows).Error; err != nil {
+		return nil, fmt.Errorf("look up idempotency keys: %w", err)
+	}
+	for _, r := range rows {
+		there[r.ID] = r
+	}
+	return there, nil
 }
 
 func orZero[T any](p *T) (v T) {
@@ -307,9 +329,17 @@ func (s *Store) InsertNow(ctx context.Context, list []NewJob) ([]Dispatched, err
 			break // no row at all: cannot be
 		}
 	}
+	inserted := make([]Inserted, len(out))
+	for i, o := range out {
+		inserted[i] = o.Inserted
+	}
+	there, err := requestsOf(s.db.WithContext(ctx), list, inserted)
+	if err != nil {
+		return nil, err
+	}
 	for i, n := range list {
-		if out[i].Err == nil && !out[i].Created && n.IdempotencyKey != "" {
-			out[i].Err = sameRequest(s.db.WithContext(ctx), n, out[i].ID)
+		if out[i].Err == nil {
+			out[i].Err = there[out[i].ID].same(n)
 		}
 	}
 	return out, nil
