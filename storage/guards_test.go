@@ -49,6 +49,10 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"an export that begins with tokens", guard, "INSERT INTO fenceline.exports (tenant, kind, key, issued_token) VALUES ('a', 'b', 'c', 7)", nil},
 		{"an export to be deleted", guard, "DELETE FROM fenceline.exports WHERE id = $1", []any{first.ExportID}},
 
+		{"a user of an unknown role", check, "INSERT INTO fenceline.users (name, role) VALUES ('Eve', 'owner')", nil},
+		{"a token with an unknown verb", check, "INSERT INTO fenceline.api_tokens (name, secret_hash, verbs) VALUES ('ci', sha256('x'), '{view,rule}')", nil},
+		{"a token that may do nothing", check, "INSERT INTO fenceline.api_tokens (name, secret_hash, verbs) VALUES ('ci', sha256('x'), '{}')", nil},
+
 		{"running to published", guard, "UPDATE fenceline.attempts SET state = 'published', finished_at = now() WHERE id = $1", []any{running.ID}},
 		{"a second published attempt of an export", unique, "UPDATE fenceline.attempts SET state = 'published', finished_at = now() WHERE id = $1", []any{sealed.ID}},
 		{"the current attempt to superseded", guard, "UPDATE fenceline.attempts SET state = 'superseded' WHERE id = $1", []any{two.ID}},

@@ -18,6 +18,7 @@ type User struct {
 	ID     uuid.UUID `json:"id"`
 	Name   string    `json:"name"`
 	Tenant *string   `json:"tenant,omitempty"` // nil sees every tenant
+	Role   Role      `json:"role"`
 }
 
 // Scope is whose rows the user may see.
@@ -28,6 +29,7 @@ type Token struct {
 	ID         uuid.UUID  `json:"id"`
 	Name       string     `json:"name"`
 	Tenant     *string    `json:"tenant,omitempty"` // nil sees every tenant
+	Verbs      VerbList   `json:"verbs" gorm:"type:text[]"`
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	RevokedAt  *time.Time `json:"revoked_at,omitempty"`
@@ -128,9 +130,9 @@ func (s *Store) FirstUser(ctx context.Context) (string, error) {
 // SessionUser answers whose session a secret is. [ErrNotFound] when it is none or has ended.
 func (s *Store) SessionUser(ctx context.Context, secret string) (User, error) {
 	var u User
-	err := s.db.WithContext(ctx).Raw(`SELECT u.id, u.name, u.tenant FROM fenceline.sessions s JOIN fenceline.users u ON u.id = s.user_id
+	err := s.db.WithContext(ctx).Raw(`SELECT u.id, u.name, u.tenant, u.role FROM fenceline.sessions s JOIN fenceline.users u ON u.id = s.user_id
 		WHERE s.secret_hash = ? AND s.expires_at > clock_timestamp() AND u.disabled_at IS NULL`, hashSecret(secret)).
-		Row().Scan(&u.ID, &u.Name, &u.Tenant)
+		Row().Scan(&u.ID, &u.Name, &u.Tenant, &u.Role)
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, ErrNotFound
 	}
@@ -148,13 +150,17 @@ func (s *Store) EndSession(ctx context.Context, secret string) error {
 	return nil
 }
 
-// NewToken makes an API token for a tenant, or for all when tenant is empty.
-// The secret is answered here and never again.
-func (s *Store) NewToken(ctx context.Context, name, tenant string) (Token, string, error) {
+// NewToken makes an API token for a tenant, or for all when tenant is empty, that
+// may do what the verbs say; none are all of them. The secret is answered here
+// and never again.
+func (s *Store) NewToken(ctx context.Context, name, tenant string, verbs ...Verb) (Token, string, error) {
+	if len(verbs) == 0 {
+		verbs = Verbs()
+	}
 	secret, hash := newSecret(tokenPrefix)
-	t := Token{Name: name, Tenant: nullable(tenant)}
-	err := s.pool.QueryRow(ctx, "INSERT INTO fenceline.api_tokens (name, tenant, secret_hash) VALUES ($1, $2, $3) RETURNING id, created_at",
-		name, t.Tenant, hash).Scan(&t.ID, &t.CreatedAt)
+	t := Token{Name: name, Tenant: nullable(tenant), Verbs: verbs}
+	err := s.pool.QueryRow(ctx, "INSERT INTO fenceline.api_tokens (name, tenant, secret_hash, verbs) VALUES ($1, $2, $3, $4::text[]) RETURNING id, created_at",
+		name, t.Tenant, hash, verbs).Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
 		return Token{}, "", fmt.Errorf("make API token %q: %w", name, err)
 	}
@@ -166,8 +172,8 @@ func (s *Store) NewToken(ctx context.Context, name, tenant string) (Token, strin
 func (s *Store) TokenBySecret(ctx context.Context, secret string) (Token, error) {
 	var t Token
 	hash := hashSecret(secret)
-	err := s.db.WithContext(ctx).Raw(`SELECT id, name, tenant, created_at, last_used_at FROM fenceline.api_tokens
-		WHERE secret_hash = ? AND revoked_at IS NULL`, hash).Row().Scan(&t.ID, &t.Name, &t.Tenant, &t.CreatedAt, &t.LastUsedAt)
+	err := s.db.WithContext(ctx).Raw(`SELECT id, name, tenant, verbs, created_at, last_used_at FROM fenceline.api_tokens
+		WHERE secret_hash = ? AND revoked_at IS NULL`, hash).Row().Scan(&t.ID, &t.Name, &t.Tenant, &t.Verbs, &t.CreatedAt, &t.LastUsedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Token{}, ErrNotFound
 	}

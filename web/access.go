@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/fenceline/fenceline/storage"
@@ -14,7 +15,11 @@ type principal struct {
 	name  string
 	scope storage.Scope
 	token bool // a program with an API token, not a person with a session
+	verbs []storage.Verb
 }
+
+// may reports whether who makes the request may do deeds of a kind.
+func (p principal) may(v storage.Verb) bool { return slices.Contains(p.verbs, v) }
 
 // maxSecret bounds what is looked up as a secret; ours are shorter.
 const maxSecret = 200
@@ -55,7 +60,7 @@ func (s *Server) byToken(ctx context.Context, secret string) (principal, error) 
 	if errors.Is(err, storage.ErrNotFound) {
 		return principal{}, errSignIn
 	}
-	return principal{name: "token " + t.Name, scope: t.Scope(), token: true}, err
+	return principal{name: "token " + t.Name, scope: t.Scope(), token: true, verbs: t.Verbs}, err
 }
 
 func (s *Server) bySession(r *http.Request) (principal, error) {
@@ -67,7 +72,7 @@ func (s *Server) bySession(r *http.Request) (principal, error) {
 	if errors.Is(err, storage.ErrNotFound) {
 		return principal{}, errSignIn
 	}
-	return principal{name: u.Name, scope: u.Scope()}, err
+	return principal{name: u.Name, scope: u.Scope(), verbs: u.Role.Verbs()}, err
 }
 
 // session is the secret in the session cookie, or empty.

@@ -30,6 +30,7 @@ var (
 		"Send an API token as “Authorization: Bearer fl_…”, or sign in with the link that “fenceline signin” prints."}
 	errCrossOrigin = &failure{403, "cross-origin", "Refused",
 		"The request came from a page of another site. Open Fenceline itself and try again there."}
+	errVerb         = &failure{403, "not-allowed", "Not allowed", "The role of this account, or the verbs of this token, do not allow it. Ask an administrator."}
 	errTenant       = &failure{403, "other-tenant", "Another tenant", "This account may only ask for its own tenant."}
 	errAllTenants   = &failure{403, "all-tenants-only", "For all tenants only", "This needs an account that sees every tenant."}
 	errNoRoute      = &failure{404, "not-found", "Not found", "There is no such address."}

@@ -17,18 +17,18 @@ import (
 // notifyRoutes are the part of the table about who is told of what.
 func (s *Server) notifyRoutes() []route {
 	return []route{
-		{"GET", "/api/v1/notify/targets", api, s.apiTargets},
-		{"POST", "/api/v1/notify/targets", api, s.apiAddTarget},
-		{"GET", "/api/v1/notify/targets/{id}", api, s.apiTarget},
-		{"DELETE", "/api/v1/notify/targets/{id}", api, s.apiRemoveTarget},
-		{"POST", "/api/v1/notify/targets/{id}/enable", api, s.apiEnableTarget},
-		{"POST", "/api/v1/notify/targets/{id}/disable", api, s.apiDisableTarget},
-		{"POST", "/api/v1/notify/targets/{id}/rotate", api, s.apiRotateTarget},
-		{"POST", "/api/v1/notify/targets/{id}/test", api, s.apiTestTarget},
-		{"GET", "/api/v1/notify/deliveries", api, s.apiDeliveries},
-		{"POST", "/api/v1/notify/deliveries/replay", api, s.apiReplayDead},
-		{"GET", "/api/v1/notify/deliveries/{id}", api, s.apiDelivery},
-		{"POST", "/api/v1/notify/deliveries/{id}/replay", api, s.apiReplay},
+		{"GET", "/api/v1/notify/targets", api, storage.VerbView, s.apiTargets},
+		{"POST", "/api/v1/notify/targets", api, storage.VerbAdminister, s.apiAddTarget},
+		{"GET", "/api/v1/notify/targets/{id}", api, storage.VerbView, s.apiTarget},
+		{"DELETE", "/api/v1/notify/targets/{id}", api, storage.VerbAdminister, s.apiRemoveTarget},
+		{"POST", "/api/v1/notify/targets/{id}/enable", api, storage.VerbAdminister, s.apiEnableTarget},
+		{"POST", "/api/v1/notify/targets/{id}/disable", api, storage.VerbAdminister, s.apiDisableTarget},
+		{"POST", "/api/v1/notify/targets/{id}/rotate", api, storage.VerbAdminister, s.apiRotateTarget},
+		{"POST", "/api/v1/notify/targets/{id}/test", api, storage.VerbAdminister, s.apiTestTarget},
+		{"GET", "/api/v1/notify/deliveries", api, storage.VerbView, s.apiDeliveries},
+		{"POST", "/api/v1/notify/deliveries/replay", api, storage.VerbAdminister, s.apiReplayDead},
+		{"GET", "/api/v1/notify/deliveries/{id}", api, storage.VerbView, s.apiDelivery},
+		{"POST", "/api/v1/notify/deliveries/{id}/replay", api, storage.VerbAdminister, s.apiReplay},
 	}
 }
 

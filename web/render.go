@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/fenceline/fenceline/storage"
 )
 
 //go:embed templates
@@ -51,7 +54,14 @@ type view struct {
 	// AllTenants is whether the viewer sees every tenant.
 	AllTenants bool
 	Now        time.Time
+	// Nav is what the navigation links for the viewer.
+	Nav []navItem
+
+	verbs []storage.Verb
 }
+
+// May reports whether the viewer may do deeds of a kind, such as "operate".
+func (v view) May(verb storage.Verb) bool { return slices.Contains(v.verbs, verb) }
 
 // Time is a time in one of the forms of format.go, as an element for the script.
 func (v view) Time(form string, t time.Time) template.HTML { return clock{v.Now}.html(form, t) }
@@ -71,7 +81,7 @@ const fragmentHeader = "Fenceline-Fragment"
 // render answers with a page, or with its middle when the script asks for that.
 func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, page string, data any) error {
 	who := of(r).principal
-	v := view{Page: data, User: who.name, Path: r.URL.Path, AllTenants: who.scope.All, Now: time.Now()}
+	v := view{Page: data, User: who.name, Path: r.URL.Path, AllTenants: who.scope.All, Now: time.Now(), Nav: s.navFor(who, r.URL.Path), verbs: who.verbs}
 	part := "layout"
 	if r.Header.Get(fragmentHeader) != "" {
 		part = "main"

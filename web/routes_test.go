@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/fenceline/fenceline/storage"
 )
 
 // concrete fills the wildcards of a route.
@@ -130,9 +132,9 @@ func TestErrorsDoNotLeak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	handler := w.server.chain([]route{
-		{"GET", "/leak", open, func(http.ResponseWriter, *http.Request) error { return errors.New("password=hunter2") }},
-		{"GET", "/panic", open, func(http.ResponseWriter, *http.Request) error { panic("password=hunter2") }},
-		{"GET", "/api/leak", api, func(http.ResponseWriter, *http.Request) error { return errors.New("password=hunter2") }},
+		{"GET", "/leak", open, "", func(http.ResponseWriter, *http.Request) error { return errors.New("password=hunter2") }},
+		{"GET", "/panic", open, "", func(http.ResponseWriter, *http.Request) error { panic("password=hunter2") }},
+		{"GET", "/api/leak", api, storage.VerbView, func(http.ResponseWriter, *http.Request) error { return errors.New("password=hunter2") }},
 	})
 	w.base = newPlainServer(t, handler)
 	for _, path := range []string{"/leak", "/panic"} {

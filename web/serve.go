@@ -114,7 +114,11 @@ func (s *Server) guard(rt route) http.HandlerFunc {
 		who, err := s.identify(r, rt.access)
 		if err == nil {
 			known.principal = who
-			err = rt.handle(w, r)
+			if rt.access != open && !who.may(rt.needs) {
+				err = errVerb
+			} else {
+				err = rt.handle(w, r)
+			}
 		}
 		if err != nil {
 			s.fail(w, r, err)

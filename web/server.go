@@ -62,6 +62,7 @@ type Server struct {
 
 	assets  assets
 	pages   pages
+	nav     []navItem
 	events  *hub
 	signins *limiter
 	handler http.Handler
@@ -79,7 +80,9 @@ func New(c Config) *Server {
 	}
 	s.pages = newPages(s.assets)
 	s.events = newHub(c.Store, c.Log)
-	s.handler = s.chain(s.routes())
+	table := s.routes()
+	s.nav = linked(table)
+	s.handler = s.chain(table)
 	return s
 }
 
@@ -97,68 +100,69 @@ const (
 type route struct {
 	method, path string
 	access       access
+	needs        storage.Verb // what the role or the token has to allow; empty for open routes only
 	handle       func(http.ResponseWriter, *http.Request) error
 }
 
 // routes is every route there is. GET answers HEAD too.
 func (s *Server) routes() []route {
 	return append([]route{
-		{"GET", "/healthz", open, s.healthz},
-		{"GET", "/readyz", open, s.readyz},
-		{"GET", "/signin", open, s.signinPage},
-		{"POST", "/signin", open, s.signin},
-		{"GET", "/static/{file}", open, s.static},
+		{"GET", "/healthz", open, "", s.healthz},
+		{"GET", "/readyz", open, "", s.readyz},
+		{"GET", "/signin", open, "", s.signinPage},
+		{"POST", "/signin", open, "", s.signin},
+		{"GET", "/static/{file}", open, "", s.static},
 
-		{"GET", "/{$}", signedIn, s.overviewPage},
-		{"GET", "/exports/{id}", signedIn, s.exportPage},
-		{"GET", "/exports/{id}/files/{name}", signedIn, s.download},
-		{"GET", "/jobs/{id}", signedIn, s.jobPage},
-		{"POST", "/jobs/{id}/cancel", signedIn, s.cancelForm},
-		{"POST", "/jobs/{id}/retry", signedIn, s.retryForm},
-		{"GET", "/new", signedIn, s.reportsPage},
-		{"GET", "/new/{report}", signedIn, s.newExportPage},
-		{"POST", "/new/{report}", signedIn, s.newExportForm},
-		{"POST", "/new/{report}/preview", signedIn, s.previewForm},
-		{"GET", "/cleanup", signedIn, s.cleanupPage},
-		{"POST", "/signout", signedIn, s.signout},
+		{"GET", "/{$}", signedIn, storage.VerbView, s.overviewPage},
+		{"GET", "/exports/{id}", signedIn, storage.VerbView, s.exportPage},
+		{"GET", "/exports/{id}/files/{name}", signedIn, storage.VerbView, s.download},
+		{"GET", "/jobs/{id}", signedIn, storage.VerbView, s.jobPage},
+		{"POST", "/jobs/{id}/cancel", signedIn, storage.VerbRequest, s.cancelForm},
+		{"POST", "/jobs/{id}/retry", signedIn, storage.VerbOperate, s.retryForm},
+		{"GET", "/new", signedIn, storage.VerbView, s.reportsPage},
+		{"GET", "/new/{report}", signedIn, storage.VerbView, s.newExportPage},
+		{"POST", "/new/{report}", signedIn, storage.VerbRequest, s.newExportForm},
+		{"POST", "/new/{report}/preview", signedIn, storage.VerbRequest, s.previewForm},
+		{"GET", "/cleanup", signedIn, storage.VerbView, s.cleanupPage},
+		{"POST", "/signout", signedIn, storage.VerbView, s.signout},
 
-		{"GET", "/events", api, s.eventStream},
-		{"POST", "/api/v1/jobs", api, s.apiDispatch},
-		{"GET", "/api/v1/jobs", api, s.apiJobs},
-		{"POST", "/api/v1/jobs/bulk", api, s.apiBulk},
-		{"POST", "/api/v1/chains", api, s.apiChain},
-		{"GET", "/api/v1/jobs/{id}", api, s.apiJob},
-		{"POST", "/api/v1/jobs/{id}/cancel", api, s.apiCancel},
-		{"POST", "/api/v1/jobs/{id}/retry", api, s.apiRetry},
-		{"POST", "/api/v1/jobs/{id}/forget", api, s.apiForget},
-		{"GET", "/api/v1/failed", api, s.apiFailed},
-		{"POST", "/api/v1/failed/retry", api, s.apiRetryFailed},
-		{"POST", "/api/v1/failed/forget", api, s.apiForgetFailed},
-		{"GET", "/api/v1/queues", api, s.apiQueues},
-		{"POST", "/api/v1/queues/{name}/pause", api, s.apiPause},
-		{"POST", "/api/v1/queues/{name}/resume", api, s.apiResume},
-		{"GET", "/api/v1/workers", api, s.apiWorkers},
-		{"GET", "/api/v1/exports", api, s.apiExports},
-		{"GET", "/api/v1/exports/{id}", api, s.apiExport},
-		{"GET", "/api/v1/exports/{id}/files/{name}", api, s.download},
-		{"GET", "/api/v1/reports", api, s.apiReports},
-		{"POST", "/api/v1/invoices", api, s.apiIssue},
-		{"GET", "/api/v1/invoices/schema", api, s.apiInvoiceSchema},
-		{"GET", "/api/v1/series/{name}", api, s.apiNumbers},
-		{"GET", "/api/v1/batches", api, s.apiBatches},
-		{"GET", "/api/v1/batches/{id}", api, s.apiBatch},
-		{"POST", "/api/v1/batches", api, s.apiMakeBatch},
-		{"POST", "/api/v1/batches/{id}/retry", api, s.apiRetryBatch},
-		{"POST", "/api/v1/batches/{id}/cancel", api, s.apiCancelBatch},
-		{"GET", "/api/v1/schedules", api, s.apiSchedules},
-		{"GET", "/api/v1/schedules/{name}", api, s.apiSchedule},
-		{"PUT", "/api/v1/schedules/{name}", api, s.apiPutSchedule},
-		{"DELETE", "/api/v1/schedules/{name}", api, s.apiDeleteSchedule},
-		{"POST", "/api/v1/schedules/{name}/pause", api, s.apiPauseSchedule},
-		{"POST", "/api/v1/schedules/{name}/resume", api, s.apiResumeSchedule},
-		{"POST", "/api/v1/schedules/{name}/run", api, s.apiRunSchedule},
-		{"GET", "/api/v1/schedules/{name}/runs", api, s.apiScheduleRuns},
-		{"GET", "/metrics", apiToken, s.serveMetrics},
+		{"GET", "/events", api, storage.VerbView, s.eventStream},
+		{"POST", "/api/v1/jobs", api, storage.VerbRequest, s.apiDispatch},
+		{"GET", "/api/v1/jobs", api, storage.VerbView, s.apiJobs},
+		{"POST", "/api/v1/jobs/bulk", api, storage.VerbRequest, s.apiBulk},
+		{"POST", "/api/v1/chains", api, storage.VerbRequest, s.apiChain},
+		{"GET", "/api/v1/jobs/{id}", api, storage.VerbView, s.apiJob},
+		{"POST", "/api/v1/jobs/{id}/cancel", api, storage.VerbRequest, s.apiCancel},
+		{"POST", "/api/v1/jobs/{id}/retry", api, storage.VerbOperate, s.apiRetry},
+		{"POST", "/api/v1/jobs/{id}/forget", api, storage.VerbOperate, s.apiForget},
+		{"GET", "/api/v1/failed", api, storage.VerbView, s.apiFailed},
+		{"POST", "/api/v1/failed/retry", api, storage.VerbOperate, s.apiRetryFailed},
+		{"POST", "/api/v1/failed/forget", api, storage.VerbOperate, s.apiForgetFailed},
+		{"GET", "/api/v1/queues", api, storage.VerbView, s.apiQueues},
+		{"POST", "/api/v1/queues/{name}/pause", api, storage.VerbOperate, s.apiPause},
+		{"POST", "/api/v1/queues/{name}/resume", api, storage.VerbOperate, s.apiResume},
+		{"GET", "/api/v1/workers", api, storage.VerbView, s.apiWorkers},
+		{"GET", "/api/v1/exports", api, storage.VerbView, s.apiExports},
+		{"GET", "/api/v1/exports/{id}", api, storage.VerbView, s.apiExport},
+		{"GET", "/api/v1/exports/{id}/files/{name}", api, storage.VerbView, s.download},
+		{"GET", "/api/v1/reports", api, storage.VerbView, s.apiReports},
+		{"POST", "/api/v1/invoices", api, storage.VerbRequest, s.apiIssue},
+		{"GET", "/api/v1/invoices/schema", api, storage.VerbView, s.apiInvoiceSchema},
+		{"GET", "/api/v1/series/{name}", api, storage.VerbView, s.apiNumbers},
+		{"GET", "/api/v1/batches", api, storage.VerbView, s.apiBatches},
+		{"GET", "/api/v1/batches/{id}", api, storage.VerbView, s.apiBatch},
+		{"POST", "/api/v1/batches", api, storage.VerbRequest, s.apiMakeBatch},
+		{"POST", "/api/v1/batches/{id}/retry", api, storage.VerbOperate, s.apiRetryBatch},
+		{"POST", "/api/v1/batches/{id}/cancel", api, storage.VerbOperate, s.apiCancelBatch},
+		{"GET", "/api/v1/schedules", api, storage.VerbView, s.apiSchedules},
+		{"GET", "/api/v1/schedules/{name}", api, storage.VerbView, s.apiSchedule},
+		{"PUT", "/api/v1/schedules/{name}", api, storage.VerbOperate, s.apiPutSchedule},
+		{"DELETE", "/api/v1/schedules/{name}", api, storage.VerbOperate, s.apiDeleteSchedule},
+		{"POST", "/api/v1/schedules/{name}/pause", api, storage.VerbOperate, s.apiPauseSchedule},
+		{"POST", "/api/v1/schedules/{name}/resume", api, storage.VerbOperate, s.apiResumeSchedule},
+		{"POST", "/api/v1/schedules/{name}/run", api, storage.VerbOperate, s.apiRunSchedule},
+		{"GET", "/api/v1/schedules/{name}/runs", api, storage.VerbView, s.apiScheduleRuns},
+		{"GET", "/metrics", apiToken, storage.VerbView, s.serveMetrics},
 	}, s.notifyRoutes()...)
 }
 
