@@ -36,13 +36,14 @@ test: tools
 	[ -z "$$list" ] || { echo 'These files are not formatted; run gofmt -w on them:' >&2; echo "$$list" >&2; exit 1; }
 	go vet ./...
 	@mkdir -p bin; log=bin/test.log; \
-	echo 'go test -race -vet=off -count=1 -timeout 15m -p $(P) ./...'; \
-	{ go test -race -vet=off -count=1 -timeout 15m -p $(P) ./... && echo passed >$$log.ok; } 2>&1 | tee $$log; \
+	rm -f $$log.ok; \
+	echo 'go test -race -vet=off -count=1 -timeout 30m -p $(P) ./...'; \
+	{ go test -race -vet=off -count=1 -timeout 30m -p $(P) ./... && echo passed >$$log.ok; } 2>&1 | tee $$log; \
 	[ -e $$log.ok ] && { rm -f $$log.ok; exit 0; }; \
 	echo; echo 'What failed (all of it is in bin/test.log):'; \
 	grep -E '^(FAIL|panic:|WARNING: DATA RACE)|^ *--- FAIL' $$log; \
 	grep -A 25 -E '^ *--- FAIL|^panic:|DATA RACE' $$log | grep -v 'level=' | cut -c 1-300 | tail -n 60; \
-	exit 1
+	echo; .ci/again $$log
 
 lint:
 	@command -v golangci-lint >/dev/null || { echo 'golangci-lint is missing; get it with: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@latest' >&2; exit 1; }

@@ -233,7 +233,7 @@ func TestOpenDispatchDoesNotBlockPublish(t *testing.T) {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(10 * time.Second):
+		case <-time.After(60 * time.Second):
 			return errors.New("publish waits for a dispatch that has not committed")
 		}
 	}))
@@ -263,7 +263,7 @@ func TestPublishWaitsForACondemnInProgress(t *testing.T) {
 // until polls a question to the database until its answer is yes.
 func (w *world) until(what, question string) {
 	w.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(60 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

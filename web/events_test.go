@@ -54,7 +54,7 @@ func (w *world) stream(path string, who creds, header ...string) *stream {
 // next waits for a line.
 func (s *stream) next(t *testing.T, want string) {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(60 * time.Second)
 	for {
 		select {
 		case line, ok := <-s.lines:

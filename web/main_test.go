@@ -322,7 +322,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(60 * time.Second)
 	for !holds() {
 		select {
 		case <-look.C:
