@@ -110,7 +110,7 @@ func writeOnce(ctx context.Context, url, format, dir string) error {
 		return err
 	}
 	defer local.Close()
-	out, err := local.Create(files.Place{Export: uuid.New(), Token: 1, Attempt: uuid.New()}, files.ObjectName(1, "orders."+format))
+	out, err := local.Create(ctx, files.Place{Export: uuid.New(), Token: 1, Attempt: uuid.New()}, files.ObjectName(1, "orders."+format))
 	if err != nil {
 		return err
 	}

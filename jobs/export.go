@@ -58,7 +58,7 @@ func (w *Worker) release(ctx context.Context, lease *Lease, job storage.Job, tok
 func (w *Worker) newRun(job storage.Job, attempt storage.Begun) *Run {
 	return &Run{
 		Log:   w.log.With("job", job.ID, "attempt", attempt.ID, "token", attempt.Token),
-		store: w.store, local: w.files, faults: w.faults, job: job, attempt: attempt,
+		store: w.store, files: w.files, faults: w.faults, job: job, attempt: attempt,
 		progress: storage.Progress{Step: "read"},
 	}
 }

@@ -167,7 +167,7 @@ func (p *packer) create(name string) (io.Writer, error) {
 }
 
 func (p *packer) add(run *Run, f storage.BatchFile) error {
-	src, err := run.local.Open(files.Place{Export: f.Export, Token: f.Token, Attempt: f.Attempt}, f.Object)
+	src, err := run.files.Open(run.ctx, files.Place{Export: f.Export, Token: f.Token, Attempt: f.Attempt}, f.Object)
 	if err != nil {
 		return fmt.Errorf("pack %s of job %s: %w", f.Name, f.Job, err)
 	}

@@ -22,7 +22,7 @@ type Run struct {
 	Log *slog.Logger
 
 	store   *storage.Store
-	local   *files.Local
+	files   files.Store
 	faults  Faults
 	ctx     context.Context // of the attempt; only for faults, which a file's methods have no context for
 	job     storage.Job
@@ -116,7 +116,7 @@ func (r *Run) Create(name, format, mediaType string) (*Output, error) {
 	}
 	ordinal := len(r.sealed.Files) + 1
 	object := files.ObjectName(ordinal, name)
-	w, err := r.local.Create(files.Place{Export: r.job.ExportID, Token: r.attempt.Token, Attempt: r.attempt.ID}, object)
+	w, err := r.files.Create(r.ctx, files.Place{Export: r.job.ExportID, Token: r.attempt.Token, Attempt: r.attempt.ID}, object)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (r *Run) result() (storage.Sealed, error) {
 type Output struct {
 	run   *Run
 	index int
-	file  *files.Writer
+	file  files.Writer
 }
 
 // Write appends to the file.

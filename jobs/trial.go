@@ -18,8 +18,8 @@ import (
 type Trial struct {
 	Registry *Registry
 	Store    *storage.Store
-	Files    *files.Local // only for exports
-	Name     string       // of the worker, as attempts show it
+	Files    files.Store // only for exports
+	Name     string      // of the worker, as attempts show it
 	Log      *slog.Logger
 	// Faults may be nil. Only exports have points.
 	Faults Faults

@@ -20,7 +20,7 @@ import (
 // WorkerConfig is what a worker is made of.
 type WorkerConfig struct {
 	Store    *storage.Store
-	Files    *files.Local
+	Files    files.Store
 	Registry *Registry
 	Redis    Redis
 	Leaser   Leaser
@@ -57,7 +57,7 @@ const beatEvery = 750 * time.Millisecond
 // Worker runs jobs: asynq wakes it, PostgreSQL lets it claim.
 type Worker struct {
 	store     *storage.Store
-	files     *files.Local
+	files     files.Store
 	registry  *Registry
 	redis     Redis
 	leaser    Leaser

@@ -23,7 +23,7 @@
 //	dispatch  Store.InsertJob        exports (new), jobs
 //	token     Store.BeginAttempt     exports.issued_token, attempts (new), jobs
 //	read      Store.Snapshot         nothing
-//	write     files.Local.Create     files on disk, under names used once
+//	write     files.Store.Create     files on disk, under names used once
 //	seal      Store.Seal             files, attempts
 //	publish   Store.Publish          exports.last_token and pointer, attempts, jobs, outbox
 //	give up   Store.EndAttempt       attempts, jobs, outbox

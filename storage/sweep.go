@@ -31,12 +31,12 @@ type SweepOptions struct {
 // after the database has given their verdict. One runs at a time.
 type Sweep struct {
 	store *Store
-	files *files.Local
+	files files.Store
 	opt   SweepOptions
 }
 
 // NewSweep prepares a clean-up of the store's garbage in the given files.
-func NewSweep(s *Store, f *files.Local, o SweepOptions) *Sweep {
+func NewSweep(s *Store, f files.Store, o SweepOptions) *Sweep {
 	if o.Limit <= 0 {
 		o.Limit = 10_000
 	}
@@ -213,7 +213,7 @@ func (sw *Sweep) act(ctx context.Context, it SweepItem, res *SweepResult) error 
 		res.Condemned += int(tag.RowsAffected())
 		return nil
 	}
-	bytes, err := sw.files.Remove(files.Place{Export: it.Export, Token: it.Token, Attempt: it.Attempt})
+	bytes, err := sw.files.Remove(ctx, files.Place{Export: it.Export, Token: it.Token, Attempt: it.Attempt})
 	if err != nil {
 		return fmt.Errorf("delete the files of attempt %s: %w", it.Attempt, err)
 	}
@@ -267,7 +267,7 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := sw.files.CheckMarker(id); err != nil {
+	if err := sw.files.CheckMarker(ctx, id); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	var known bool
@@ -277,7 +277,7 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	empty, err := sw.files.Empty()
+	empty, err := sw.files.Empty(ctx)
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 // checkExport looks at one export's folder: a token that the database has not
 // given out yet means that the database is older than its files.
 func (sw *Sweep) checkExport(ctx context.Context, export uuid.UUID, res *SweepResult) error {
-	places, unknown, err := sw.files.Places(export)
+	places, unknown, err := sw.files.Places(ctx, export)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}

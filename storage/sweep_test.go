@@ -61,7 +61,7 @@ func (s *swept) attempt(key string) (storage.Job, storage.Begun) {
 
 func (s *swept) write(job storage.Job, b storage.Begun) {
 	s.t.Helper()
-	w, err := s.local.Create(s.place(job, b), "1-orders.csv")
+	w, err := s.local.Create(s.ctx, s.place(job, b), "1-orders.csv")
 	s.must(err)
 	defer w.Abort()
 	_, err = io.WriteString(w, "12345")
@@ -72,7 +72,7 @@ func (s *swept) write(job storage.Job, b storage.Begun) {
 
 func (s *swept) there(job storage.Job, b storage.Begun, want bool) {
 	s.t.Helper()
-	got, err := s.local.Present(s.place(job, b))
+	got, err := s.local.Present(s.ctx, s.place(job, b))
 	s.must(err)
 	if got != want {
 		s.t.Errorf("files of token %d are there: %t, want %t", b.Token, got, want)

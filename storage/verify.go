@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,7 +104,7 @@ var ErrNotDrained = errors.New("no clean-up has finished without an error yet; r
 // error is not nil when Verify could not look at everything; what was reported
 // until then stands. It is [files.ErrOtherInstallation] when the files are not
 // this database's, and [ErrNotDrained].
-func Verify(ctx context.Context, s *Store, f *files.Local, o VerifyOptions, report func(Violation)) (Summary, error) {
+func Verify(ctx context.Context, s *Store, f files.Store, o VerifyOptions, report func(Violation)) (Summary, error) {
 	if o.Stuck == 0 {
 		o.Stuck = time.Hour
 	}
@@ -122,7 +121,7 @@ func Verify(ctx context.Context, s *Store, f *files.Local, o VerifyOptions, repo
 // verifier is one run of [Verify].
 type verifier struct {
 	store  *Store
-	files  *files.Local
+	files  files.Store
 	opt    VerifyOptions
 	report func(Violation)
 	sum    Summary
@@ -138,7 +137,7 @@ func (v *verifier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := v.files.CheckMarker(id); err != nil {
+	if err := v.files.CheckMarker(ctx, id); err != nil {
 		return err
 	}
 	if v.opt.Drained {
@@ -154,14 +153,9 @@ func (v *verifier) run(ctx context.Context) error {
 	if err := v.recorded(ctx); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
-	root, err := os.OpenRoot(v.files.Dir())
-	if err != nil {
-		return fmt.Errorf("open files folder: %w", err)
-	}
-	defer root.Close()
-	w := &walk{v: v, root: root}
+	w := &walk{v: v}
 	if err := w.all(ctx); err != nil {
-		return fmt.Errorf("look at the files folder: %w", err)
+		return fmt.Errorf("look at what the files hold: %w", err)
 	}
 	return nil
 }

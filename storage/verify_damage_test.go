@@ -144,7 +144,7 @@ func fileDamages() []damage {
 		{"a sealed attempt's file taken", "L7", "is sealed, but file", func(s *swept, d *damaged) {
 			job, b := d.more(s)
 			s.sealTrue(b)
-			_, err := s.local.Remove(s.place(job, b))
+			_, err := s.local.Remove(s.ctx, s.place(job, b))
 			s.must(err)
 		}},
 		{"a tombstone's files, for ever", "L7", "no clean-up will look again", func(s *swept, d *damaged) {

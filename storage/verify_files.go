@@ -115,7 +115,7 @@ func (v *verifier) keeper(ctx context.Context, k *keeper, buffer []byte) error {
 // and cannot be read is as bad as one that is missing.
 func (v *verifier) compareFile(ctx context.Context, p files.Place, f File, buffer []byte) string {
 	name := fmt.Sprintf("file %q (%s/%s)", f.Name, p, f.Object)
-	file, err := v.files.Open(p, f.Object)
+	file, err := v.files.Open(ctx, p, f.Object)
 	if errors.Is(err, files.ErrNotFound) {
 		return name + " is missing"
 	}
@@ -123,12 +123,8 @@ func (v *verifier) compareFile(ctx context.Context, p files.Place, f File, buffe
 		return fmt.Sprintf("%s cannot be opened: %s", name, err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Sprintf("%s cannot be looked at: %s", name, err)
-	}
-	if info.Size() != f.Size {
-		return fmt.Sprintf("%s has %d bytes, but %d were recorded", name, info.Size(), f.Size)
+	if file.Size() != f.Size {
+		return fmt.Sprintf("%s has %d bytes, but %d were recorded", name, file.Size(), f.Size)
 	}
 	if v.opt.SizesOnly {
 		v.sum.Bytes += f.Size

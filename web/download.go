@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ type publication struct {
 type opened struct {
 	publication
 	storage.File
-	content *os.File
+	content files.Reader
 }
 
 // download sends a file of a publication: the current one, or the one that the
@@ -74,17 +73,13 @@ func (s *Server) openFile(r *http.Request, export uuid.UUID) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	f, err := s.files.Open(files.Place{Export: export, Token: p.token, Attempt: p.attempt}, file.Object)
+	f, err := s.files.Open(r.Context(), files.Place{Export: export, Token: p.token, Attempt: p.attempt}, file.Object)
 	if err != nil {
 		return opened{publication: p}, err
 	}
-	info, err := f.Stat()
-	if err == nil && info.Size() != file.Size {
-		err = fmt.Errorf("file %q of attempt %s has %d bytes, %d were published", file.Name, p.attempt, info.Size(), file.Size)
-	}
-	if err != nil {
+	if f.Size() != file.Size {
 		_ = f.Close()
-		return opened{}, err
+		return opened{}, fmt.Errorf("file %q of attempt %s has %d bytes, %d were published", file.Name, p.attempt, f.Size(), file.Size)
 	}
 	return opened{p, file, f}, nil
 }

@@ -85,7 +85,7 @@ func TestDownloadPinned(t *testing.T) {
 	w.get(path, who).want(t, 200, "new")
 	w.get(path+"?attempt="+old.ID.String(), who).want(t, 200, "old")
 
-	removed := must(w.files.Remove(files.Place{Export: j.ExportID, Token: old.Token, Attempt: old.ID}))(t) // the clean-up deletes first and records then
+	removed := must(w.files.Remove(t.Context(), files.Place{Export: j.ExportID, Token: old.Token, Attempt: old.ID}))(t) // the clean-up deletes first and records then
 	if removed == 0 {
 		t.Fatal("nothing was removed")
 	}
@@ -102,7 +102,7 @@ func TestDownloadOfALostFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	j, b := w.published("acme", "k", "K", "k.csv", "id\n1\n")
-	must(w.files.Remove(files.Place{Export: j.ExportID, Token: b.Token, Attempt: b.ID}))(t)
+	must(w.files.Remove(t.Context(), files.Place{Export: j.ExportID, Token: b.Token, Attempt: b.ID}))(t)
 	got := w.get("/api/v1"+exportPath(j.ExportID)+"/files/k.csv", w.token("")).want(t, 500, "internal")
 	if got.Header.Get("ETag") != "" || got.Header.Get("Content-Disposition") != "" {
 		t.Errorf("a failed download has the headers %v", got.Header)

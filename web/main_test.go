@@ -267,7 +267,7 @@ func (w *world) begin(j storage.Job, worker string) storage.Begun {
 func (w *world) seal(j storage.Job, b storage.Begun, name, content string) {
 	w.t.Helper()
 	object := files.ObjectName(1, name)
-	out := must(w.files.Create(files.Place{Export: j.ExportID, Token: b.Token, Attempt: b.ID}, object))(w.t)
+	out := must(w.files.Create(w.t.Context(), files.Place{Export: j.ExportID, Token: b.Token, Attempt: b.ID}, object))(w.t)
 	must(out.Write([]byte(content)))(w.t)
 	written := must(out.Commit())(w.t)
 	rows := int64(strings.Count(content, "\n"))

@@ -21,7 +21,7 @@ import (
 // are needed; the caller closes them after [Server.Run] has returned.
 type Config struct {
 	Store      *storage.Store
-	Files      *files.Local
+	Files      files.Store
 	Dispatcher *jobs.Dispatcher
 	Reports    *jobs.Reports
 	Targets    *notify.Targets
@@ -48,7 +48,7 @@ func (n NotReady) Error() string { return string(n) }
 // Server serves the pages and the API. It is safe for concurrent use.
 type Server struct {
 	store      *storage.Store
-	files      *files.Local
+	files      files.Store
 	dispatcher *jobs.Dispatcher
 	schedules  *jobs.Schedules
 	reports    *jobs.Reports

@@ -30,7 +30,7 @@ type app struct {
 	conf       Config
 	log        *slog.Logger
 	store      *storage.Store
-	files      *files.Local
+	files      files.Store
 	redis      jobs.Redis // without a client when the app does not work
 	reports    *jobs.Reports
 	registry   *jobs.Registry

@@ -226,7 +226,7 @@ func (c *chaos) download(ctx context.Context, e storage.Export) int64 {
 		}
 		return 0
 	}
-	f, err := c.files.Open(files.Place{Export: e.ID, Token: e.LastToken, Attempt: *e.AttemptID}, list[0].Object)
+	f, err := c.files.Open(ctx, files.Place{Export: e.ID, Token: e.LastToken, Attempt: *e.AttemptID}, list[0].Object)
 	if err != nil {
 		if now, again := c.store.Export(ctx, everything, e.ID); again == nil && now.LastToken == e.LastToken {
 			c.t.Errorf("the pointer of %s names a file that is not there: %v", e.Key, err)

@@ -215,7 +215,7 @@ func (c *cli) deliver(ctx context.Context, a *app, job storage.Job, output strin
 		return err
 	}
 	for i, to := range saved {
-		if err := c.save(a, attempt, list[i], to); err != nil {
+		if err := c.save(ctx, a, attempt, list[i], to); err != nil {
 			return err
 		}
 	}

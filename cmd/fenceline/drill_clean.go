@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,11 +71,7 @@ func (d *drill) removeFiles(ctx context.Context, export uuid.UUID) error {
 			return fmt.Errorf("token %d is still %s; the next clean-up takes it", a.Token, a.State)
 		}
 	}
-	err = os.Remove(filepath.Join(d.app.files.Dir(), export.String()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return d.app.files.RemoveFolder(ctx, export)
 }
 
 // endJobs gives those jobs their end whose worker could not confirm that they

@@ -43,7 +43,7 @@ func (d *drill) read(ctx context.Context) (view, error) {
 		return v, err
 	}
 	v.file = list[0]
-	f, err := d.app.files.Open(place(v.attempt), v.file.Object)
+	f, err := d.app.files.Open(ctx, place(v.attempt), v.file.Object)
 	if errors.Is(err, files.ErrNotFound) {
 		return v, nil
 	}
@@ -246,7 +246,7 @@ func (d *drill) sweepStale(ctx context.Context) error {
 		if a.ID == d.currentID() {
 			continue
 		}
-		there, err := d.app.files.Present(place(a))
+		there, err := d.app.files.Present(ctx, place(a))
 		if err != nil {
 			return err
 		}

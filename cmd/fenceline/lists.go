@@ -174,7 +174,7 @@ func (c *cli) download(ctx context.Context, a *app, text, dir string) error {
 	var saved []string
 	for _, f := range list {
 		to := filepath.Join(dir, filepath.Base(f.Name))
-		if err := c.save(a, attempt, f, to); err != nil {
+		if err := c.save(ctx, a, attempt, f, to); err != nil {
 			return err
 		}
 		saved = append(saved, to)

@@ -43,7 +43,7 @@ func (s *site) publishFile(key, text string) string {
 	b, err := store.BeginAttempt(ctx, job.ID, "w")
 	s.must(err)
 	place := files.Place{Export: job.ExportID, Token: b.Token, Attempt: b.ID}
-	w, err := local.Create(place, "1-a.csv")
+	w, err := local.Create(ctx, place, "1-a.csv")
 	s.must(err)
 	defer w.Abort()
 	_, err = io.WriteString(w, text)

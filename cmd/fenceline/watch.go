@@ -135,8 +135,8 @@ func drawBar(a storage.Attempt) string {
 }
 
 // save copies a published file to where the user wants it.
-func (c *cli) save(a *app, attempt storage.Attempt, f storage.File, to string) error {
-	src, err := a.files.Open(files.Place{Export: attempt.ExportID, Token: attempt.Token, Attempt: attempt.ID}, f.Object)
+func (c *cli) save(ctx context.Context, a *app, attempt storage.Attempt, f storage.File, to string) error {
+	src, err := a.files.Open(ctx, files.Place{Export: attempt.ExportID, Token: attempt.Token, Attempt: attempt.ID}, f.Object)
 	if err != nil {
 		return err
 	}

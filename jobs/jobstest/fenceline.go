@@ -70,7 +70,7 @@ type Fenceline struct {
 	// URL is the address of the database, for connections of the test's own.
 	URL        string
 	Store      *storage.Store
-	Files      *files.Local
+	Files      files.Store
 	Redis      jobs.Redis
 	Dispatcher *jobs.Dispatcher
 
@@ -272,7 +272,7 @@ func (f *Fenceline) Published(job storage.Job) map[string][]byte {
 	list, err := f.Store.Files(f.ctx, a.ID)
 	f.must(err)
 	for _, file := range list {
-		r, err := f.Files.Open(files.Place{Export: a.ExportID, Token: a.Token, Attempt: a.ID}, file.Object)
+		r, err := f.Files.Open(f.t.Context(), files.Place{Export: a.ExportID, Token: a.Token, Attempt: a.ID}, file.Object)
 		f.must(err)
 		out[file.Name], err = io.ReadAll(r)
 		_ = r.Close()

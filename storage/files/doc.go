@@ -4,11 +4,13 @@
 //
 //	<root>/<export id>/<token>-<attempt id>/<object>
 //
+// The root is a folder ([Local]).
+//
 // Every part is made by Fenceline (UUIDs, a number, a name of plain letters), so
-// nothing that a tenant or a user types becomes part of a path; all access goes
-// through an [os.Root], so that not even a planted symbolic link leads outside.
+// nothing that a tenant or a user types becomes part of a path; all access to a
+// folder goes through an [os.Root], so that not even a planted symbolic link leads outside.
 //
 // Nothing here decides what is current and nothing here deletes by itself: the
-// database names the current attempt, and only the sweep calls [Local.Remove],
+// database names the current attempt, and only the sweep calls [Store.Remove],
 // for attempts that the database has condemned first.
 package files

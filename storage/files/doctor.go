@@ -138,7 +138,7 @@ func keeping(system string) Keeping {
 	return KeepsLocally
 }
 
-// ProbeFacts are how a folder behaved. All true is what [Writer.Commit] needs.
+// ProbeFacts are how a folder behaved. All true is what [Local] needs to commit.
 type ProbeFacts struct {
 	CreateRefuses bool // O_EXCL on a name that is taken
 	Links         bool // link(2) makes a second name

@@ -197,7 +197,7 @@ func TestProbeClearsUpAfterOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if empty, err := l.Empty(); err != nil || !empty {
+	if empty, err := l.Empty(t.Context()); err != nil || !empty {
 		t.Errorf("%t, %v", empty, err)
 	}
 }

@@ -30,7 +30,7 @@ func place() files.Place { return files.Place{Export: uuid.New(), Token: 42, Att
 
 func write(t *testing.T, l *files.Local, p files.Place, object, text string) files.Written {
 	t.Helper()
-	w, err := l.Create(p, object)
+	w, err := l.Create(t.Context(), p, object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestWriteAndRead(t *testing.T) {
 	if got.Size != 5 || got.SHA256 != sha256.Sum256([]byte("hello")) {
 		t.Errorf("written: %+v", got)
 	}
-	f, err := l.Open(p, "1-a.csv")
+	f, err := l.Open(t.Context(), p, "1-a.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestWriteAndRead(t *testing.T) {
 func TestALargeFile(t *testing.T) {
 	t.Parallel()
 	l, p := open(t), place()
-	w, err := l.Create(p, "1-large")
+	w, err := l.Create(t.Context(), p, "1-large")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestALargeFile(t *testing.T) {
 	if err != nil || done.Size != 20*int64(len(piece)) || !bytes.Equal(done.SHA256[:], h.Sum(nil)) {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	f, err := l.Open(p, "1-large")
+	f, err := l.Open(t.Context(), p, "1-large")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,16 +101,16 @@ func TestALargeFile(t *testing.T) {
 func TestNothingShowsBeforeCommit(t *testing.T) {
 	t.Parallel()
 	l, p := open(t), place()
-	w, err := l.Create(p, "1-a.csv")
+	w, err := l.Create(t.Context(), p, "1-a.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(w, "half")
-	if _, err := l.Open(p, "1-a.csv"); !errors.Is(err, files.ErrNotFound) {
+	if _, err := l.Open(t.Context(), p, "1-a.csv"); !errors.Is(err, files.ErrNotFound) {
 		t.Errorf("a file that is being written: %v", err)
 	}
 	w.Abort()
-	if _, err := l.Open(p, "1-a.csv"); !errors.Is(err, files.ErrNotFound) {
+	if _, err := l.Open(t.Context(), p, "1-a.csv"); !errors.Is(err, files.ErrNotFound) {
 		t.Errorf("a file that was given up: %v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestANameIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	l, p := open(t), place()
 	write(t, l, p, "1-a.csv", "first")
-	w, err := l.Create(p, "1-a.csv")
+	w, err := l.Create(t.Context(), p, "1-a.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestANameIsUsedOnce(t *testing.T) {
 	if _, err := w.Commit(); !errors.Is(err, files.ErrExists) {
 		t.Errorf("a second file of the same name: %v", err)
 	}
-	f, err := l.Open(p, "1-a.csv")
+	f, err := l.Open(t.Context(), p, "1-a.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestOneOfManyWritersWins(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			w, err := l.Create(p, "1-a.csv")
+			w, err := l.Create(t.Context(), p, "1-a.csv")
 			if err == nil {
 				_, err = w.Commit()
 			}
@@ -173,10 +173,10 @@ func TestNoPathLeadsOutside(t *testing.T) {
 	}
 	p := place()
 	for _, object := range []string{"../../secret", "..", ".", "", "a", "1-", "1-/etc/passwd", "1-a/../../b", "1-ä", "1-a\x00", `1-a\b`, "-a", "0-a", "1-a:b"} {
-		if _, err := l.Create(p, object); err == nil {
+		if _, err := l.Create(t.Context(), p, object); err == nil {
 			t.Errorf("Create accepts %q", object)
 		}
-		if _, err := l.Open(p, object); err == nil {
+		if _, err := l.Open(t.Context(), p, object); err == nil {
 			t.Errorf("Open accepts %q", object)
 		}
 	}
@@ -188,11 +188,11 @@ func TestNoPathLeadsOutside(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(dir, "1-a.csv")); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := l.Open(p, "1-a.csv"); err == nil {
+	if f, err := l.Open(t.Context(), p, "1-a.csv"); err == nil {
 		f.Close()
 		t.Error("a link out of the root was followed")
 	}
-	if _, err := l.Remove(p); err != nil {
+	if _, err := l.Remove(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(secret); err != nil {
@@ -222,16 +222,16 @@ func TestRemove(t *testing.T) {
 	write(t, l, p, "1-a.csv", "12345")
 	write(t, l, p, "2-b.csv", "123")
 	write(t, l, other, "1-a.csv", "keep")
-	if n, err := l.Remove(p); err != nil || n != 8 {
+	if n, err := l.Remove(t.Context(), p); err != nil || n != 8 {
 		t.Errorf("removed %d bytes, %v", n, err)
 	}
-	if n, err := l.Remove(p); err != nil || n != 0 {
+	if n, err := l.Remove(t.Context(), p); err != nil || n != 0 {
 		t.Errorf("removing what is gone: %d, %v", n, err)
 	}
-	if there, err := l.Present(p); err != nil || there {
+	if there, err := l.Present(t.Context(), p); err != nil || there {
 		t.Error("still there", err)
 	}
-	if there, err := l.Present(other); err != nil || !there {
+	if there, err := l.Present(t.Context(), other); err != nil || !there {
 		t.Error("a neighbour was removed", err)
 	}
 }
@@ -245,11 +245,11 @@ func TestPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	places, unknown, err := l.Places(p.Export)
+	places, unknown, err := l.Places(t.Context(), p.Export)
 	if err != nil || len(places) != 1 || places[0] != p || len(unknown) != 4 {
 		t.Errorf("places %v, unknown %v, %v", places, unknown, err)
 	}
-	if places, unknown, err := l.Places(uuid.New()); err != nil || len(places)+len(unknown) != 0 {
+	if places, unknown, err := l.Places(t.Context(), uuid.New()); err != nil || len(places)+len(unknown) != 0 {
 		t.Errorf("an export without files: %v %v %v", places, unknown, err)
 	}
 }
@@ -295,7 +295,7 @@ func TestTheFolderIsLost(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	w, err := l.Create(p, "1-a.csv")
+	w, err := l.Create(t.Context(), p, "1-a.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestTheFolderIsLost(t *testing.T) {
 	if _, err := w.Commit(); err == nil {
 		t.Error("a file was committed into a folder that is gone")
 	}
-	if _, err := l.Open(p, "1-a.csv"); !errors.Is(err, files.ErrNotFound) {
+	if _, err := l.Open(t.Context(), p, "1-a.csv"); !errors.Is(err, files.ErrNotFound) {
 		t.Errorf("open: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func OpenLocal(dir string, installation uuid.UUID) (*Local, error) {
 		return nil, fmt.Errorf("open files folder: %w", err)
 	}
 	l := &Local{root: root, dir: dir}
-	if err := l.CheckMarker(installation); err != nil {
+	if err := l.checkMarker(installation); err != nil {
 		_ = root.Close()
 		return nil, err
 	}
@@ -87,9 +88,12 @@ func (l *Local) Close() error { return l.root.Close() }
 // Dir is the folder that was given to [OpenLocal].
 func (l *Local) Dir() string { return l.dir }
 
-// CheckMarker reads the root's mark again, as the sweep does before it deletes:
-// the folder may have been mounted elsewhere since the start.
-func (l *Local) CheckMarker(installation uuid.UUID) error {
+// CheckMarker is [Store.CheckMarker].
+func (l *Local) CheckMarker(_ context.Context, installation uuid.UUID) error {
+	return l.checkMarker(installation)
+}
+
+func (l *Local) checkMarker(installation uuid.UUID) error {
 	raw, err := l.root.ReadFile(markerName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l.mark(installation)
@@ -114,7 +118,7 @@ func (l *Local) mark(installation uuid.UUID) error {
 		return err
 	}
 	if slices.Contains(names, markerName) { // another process was first, since we looked
-		return l.CheckMarker(installation)
+		return l.checkMarker(installation)
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, markerTemp) { // left by a start that was killed
@@ -134,16 +138,24 @@ func (l *Local) mark(installation uuid.UUID) error {
 		return err
 	}
 	if _, err := w.Commit(); errors.Is(err, ErrExists) {
-		return l.CheckMarker(installation) // another process was first
+		return l.checkMarker(installation) // another process was first
 	} else if err != nil {
 		return err
 	}
 	return nil
 }
 
-// Open opens an object for reading. The caller closes it. A file that is being
-// read stays whole even when the sweep removes its name meanwhile.
-func (l *Local) Open(p Place, object string) (*os.File, error) {
+// localFile is an *os.File in full, so that a download may leave it to the kernel (sendfile).
+type localFile struct {
+	*os.File
+	size int64
+}
+
+func (f localFile) Size() int64 { return f.size }
+
+// Open is [Store.Open]. A file that is being read stays whole even when the
+// sweep removes its name meanwhile.
+func (l *Local) Open(_ context.Context, p Place, object string) (Reader, error) {
 	if err := checkObject(object); err != nil {
 		return nil, err
 	}
@@ -154,12 +166,16 @@ func (l *Local) Open(p Place, object string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s/%s: %w", p, object, err)
 	}
-	return f, nil
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("look at %s/%s: %w", p, object, err)
+	}
+	return localFile{f, info.Size()}, nil
 }
 
-// Remove deletes everything that lies at a place and answers how many bytes
-// that were. A place where nothing lies is success: nothing is left either way.
-func (l *Local) Remove(p Place) (int64, error) {
+// Remove is [Store.Remove].
+func (l *Local) Remove(_ context.Context, p Place) (int64, error) {
 	dir := p.String()
 	bytes, err := l.usage(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,8 +190,17 @@ func (l *Local) Remove(p Place) (int64, error) {
 	return bytes, l.syncDir(p.Export.String())
 }
 
-// Present answers whether anything lies at a place.
-func (l *Local) Present(p Place) (bool, error) {
+// RemoveFolder is [Store.RemoveFolder].
+func (l *Local) RemoveFolder(_ context.Context, export uuid.UUID) error {
+	err := l.root.Remove(export.String())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the folder of export %s: %w", export, err)
+	}
+	return nil
+}
+
+// Present is [Store.Present].
+func (l *Local) Present(_ context.Context, p Place) (bool, error) {
 	_, err := l.root.Stat(p.String())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -183,9 +208,8 @@ func (l *Local) Present(p Place) (bool, error) {
 	return err == nil, err
 }
 
-// Places lists the attempts' folders of one export, and the names in it that
-// Fenceline did not make. An export without a folder has none of either.
-func (l *Local) Places(export uuid.UUID) (places []Place, unknown []string, err error) {
+// Places is [Store.Places].
+func (l *Local) Places(_ context.Context, export uuid.UUID) (places []Place, unknown []string, err error) {
 	names, err := l.names(export.String(), -1)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -203,14 +227,14 @@ func (l *Local) Places(export uuid.UUID) (places []Place, unknown []string, err 
 	return places, unknown, nil
 }
 
-// Empty answers whether the root holds nothing but its mark.
-func (l *Local) Empty() (bool, error) {
+// Empty is [Store.Empty].
+func (l *Local) Empty(context.Context) (bool, error) {
 	names, err := l.names(".", 16)
 	if err != nil {
 		return false, fmt.Errorf("list the files folder: %w", err)
 	}
 	for _, name := range names {
-		if name != markerName && !strings.HasPrefix(name, markerTemp) {
+		if !ownName(name) {
 			return false, nil
 		}
 	}

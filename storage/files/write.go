@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,9 +19,8 @@ type Written struct {
 	SHA256 [sha256.Size]byte
 }
 
-// Writer writes one object. Until Commit nothing is visible under the object's
-// name. It is not safe for concurrent use.
-type Writer struct {
+// localWriter writes under a temporary name beside the object's.
+type localWriter struct {
 	local *Local
 	file  *os.File
 	hash  hash.Hash
@@ -37,20 +37,25 @@ type Writer struct {
 // nothing else goes on.
 const writebackEvery = 8 << 20
 
-// Create begins an object of the attempt at p. The attempt's row must be in the
-// database already, so that the clean-up knows whose files these are. The
-// caller ends the writer with Commit or Abort.
-func (l *Local) Create(p Place, object string) (*Writer, error) {
+// partialSuffix ends the names of objects that are being written.
+const partialSuffix = ".partial"
+
+// Create is [Store.Create].
+func (l *Local) Create(_ context.Context, p Place, object string) (Writer, error) {
 	if err := checkObject(object); err != nil {
 		return nil, err
 	}
 	if err := l.makePlace(p); err != nil {
 		return nil, err
 	}
-	return l.create(path.Join(p.String(), "."+object+".partial"), path.Join(p.String(), object))
+	w, err := l.create(path.Join(p.String(), "."+object+partialSuffix), path.Join(p.String(), object))
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
-func (l *Local) create(temp, name string) (*Writer, error) {
+func (l *Local) create(temp, name string) (*localWriter, error) {
 	f, err := l.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: %s is being written", ErrExists, name)
@@ -58,7 +63,7 @@ func (l *Local) create(temp, name string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", temp, err)
 	}
-	return &Writer{local: l, file: f, hash: sha256.New(), temp: temp, name: name}, nil
+	return &localWriter{local: l, file: f, hash: sha256.New(), temp: temp, name: name}, nil
 }
 
 // makePlace makes the attempt's folder, durable up to the root.
@@ -75,8 +80,7 @@ func (l *Local) makePlace(p Place) error {
 	return l.syncDir(".")
 }
 
-// Write appends to the object. After an error every later call fails with it.
-func (w *Writer) Write(b []byte) (int, error) {
+func (w *localWriter) Write(b []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
@@ -93,15 +97,11 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return n, w.err
 }
 
-// Size is how many bytes were written so far.
-func (w *Writer) Size() int64 { return w.size }
-
-// Commit makes the object durable and visible under its name, or fails with
-// [ErrExists] when the name is taken: hash, fsync, close, link(2) (which unlike
-// rename(2) refuses to replace), unlink of the temporary name, fsync of the
-// folder. An error ends the attempt: what an fsync has refused once may be lost
-// even if a second one succeeds.
-func (w *Writer) Commit() (Written, error) {
+// Commit is hash, fsync, close, link(2) (which unlike rename(2) refuses to
+// replace), unlink of the temporary name, fsync of the folder. An error ends the
+// attempt: what an fsync has refused once may be lost even if a second one
+// succeeds.
+func (w *localWriter) Commit() (Written, error) {
 	if w.err != nil {
 		return Written{}, w.err
 	}
@@ -126,10 +126,9 @@ func (w *Writer) Commit() (Written, error) {
 	return Written{Size: w.size, SHA256: [sha256.Size]byte(w.hash.Sum(nil))}, nil
 }
 
-// Abort gives the object up: its handle is closed and what was written stays
-// under its temporary name until the sweep (a worker never deletes what its
-// attempt wrote). After Commit it does nothing.
-func (w *Writer) Abort() {
+// Abort closes the file; what was written stays under its temporary name until
+// the sweep (a worker never deletes what its attempt wrote).
+func (w *localWriter) Abort() {
 	if !w.ended {
 		w.ended = true
 		_ = w.file.Close()

@@ -199,7 +199,7 @@ func (p *pair) write(s step) (want, got string) {
 }
 
 func (p *pair) create(a protocol.AttemptID) error {
-	w, err := p.local.Create(p.place(a), object)
+	w, err := p.local.Create(p.ctx, p.place(a), object)
 	if err != nil {
 		return err
 	}

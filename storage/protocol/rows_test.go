@@ -116,7 +116,7 @@ func (p *pair) difference() string {
 	p.t.Helper()
 	product, reference := p.databaseRows(), referenceRows(p.ref)
 	for a := protocol.AttemptID(1); a <= p.ref.Attempts(); a++ {
-		present, err := p.local.Present(p.place(a))
+		present, err := p.local.Present(p.ctx, p.place(a))
 		p.must(err)
 		product = append(product, fmt.Sprintf("file of attempt %d: %s", a, tf(present)))
 		reference = append(reference, fmt.Sprintf("file of attempt %d: %s", a, tf(p.ref.Present(a))))

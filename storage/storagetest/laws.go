@@ -29,8 +29,10 @@ type T interface {
 // database without rows and an empty file store. The laws know no lease.
 type Deployment struct {
 	Store *storage.Store
-	Files *files.Local
+	Files files.Store
 	URL   string // of the database, for statements past the store
+	// Plant puts something of somebody else's at a path below the root of the files.
+	Plant func(ctx context.Context, path, text string) error
 	// Look is step 4: it opens the snapshot of an attempt with this token and answers what a query
 	// for one text reads in it, and a time that the answer is not older than. nil is [storage.Store.Snapshot].
 	Look func(ctx context.Context, export uuid.UUID, token int64, query string) (value string, asOf time.Time, err error)
@@ -56,7 +58,10 @@ func Deploy(t testing.TB, url string) Deployment {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = local.Close() })
-	return Deployment{Store: store, Files: local, URL: url}
+	plant := func(_ context.Context, path, text string) error {
+		return os.WriteFile(filepath.Join(local.Dir(), filepath.FromSlash(path)), []byte(text), 0o600)
+	}
+	return Deployment{Store: store, Files: local, URL: url, Plant: plant}
 }
 
 // quickFolder is in memory where the system has such a place: files are synced

@@ -83,7 +83,7 @@ func place(job storage.Job, b storage.Begun) files.Place {
 }
 
 func (s *scene) write(p files.Place, text string) (files.Written, error) {
-	w, err := s.Files.Create(p, object)
+	w, err := s.Files.Create(s.ctx, p, object)
 	if err != nil {
 		return files.Written{}, err
 	}
@@ -286,7 +286,7 @@ func (s *scene) read(p files.Place) (string, error) {
 	if err := s.pool.QueryRow(s.ctx, "SELECT size, sha256 FROM fenceline.files WHERE attempt_id = $1", p.Attempt).Scan(&size, &sum); err != nil {
 		return "", err
 	}
-	f, err := s.Files.Open(p, object)
+	f, err := s.Files.Open(s.ctx, p, object)
 	if err != nil {
 		return "", err
 	}
@@ -301,7 +301,7 @@ func (s *scene) read(p files.Place) (string, error) {
 // there fails unless the files of an attempt are there, or are not.
 func (s *scene) there(job storage.Job, b storage.Begun, want bool) {
 	s.Helper()
-	got, err := s.Files.Present(place(job, b))
+	got, err := s.Files.Present(s.ctx, place(job, b))
 	s.must(err)
 	if got != want {
 		s.Errorf("the files of token %d are there: %t, want %t", b.Token, got, want)

@@ -2,13 +2,13 @@ package storagetest
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"path"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
 )
 
 // The scenes of L7 and L8: what is taken away, and what is told.
@@ -52,8 +52,8 @@ func (s *scene) probe() {
 // What Fenceline has not made, or the database has forgotten, is not its to take.
 func strangersStay(s *scene) {
 	job, b := s.published("sales")
-	notes := filepath.Join(s.Files.Dir(), job.ExportID.String(), "notes.txt")
-	s.must(os.WriteFile(notes, []byte("mine"), 0o600))
+	notes := path.Join(job.ExportID.String(), "notes.txt")
+	s.must(s.Plant(s.ctx, notes, "mine"))
 	forgotten := storage.Begun{ID: uuid.New(), Token: b.Token}
 	_, err := s.write(place(job, forgotten), "whose?")
 	s.must(err)
@@ -61,8 +61,15 @@ func strangersStay(s *scene) {
 	s.sweep(atOnce)
 	s.sweep(atOnce)
 	s.there(job, forgotten, true)
-	if _, err := os.Stat(notes); err != nil {
-		s.Errorf("a stranger's file: %v", err)
+	left := 0
+	s.must(s.Files.List(s.ctx, func(o files.Object) error {
+		if o.Path == notes && o.Size == 4 && !o.Known {
+			left++
+		}
+		return nil
+	}))
+	if left != 1 {
+		s.Errorf("a stranger's file is there %d times", left)
 	}
 	s.there(job, b, false)
 }

@@ -267,7 +267,7 @@ func (d Deployment) remove(ctx context.Context, where string, age time.Duration)
 	}
 	places, err := pgx.CollectRows(rows, pgx.RowToStructByPos[files.Place])
 	for _, p := range places {
-		if _, err := d.Files.Remove(p); err != nil {
+		if _, err := d.Files.Remove(ctx, p); err != nil {
 			return err
 		}
 	}
