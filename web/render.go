@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,10 +39,21 @@ func newPages(a assets) pages {
 		"px":        func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
 		"pass":      func(v view, value any) passed { return passed{v, value} },
 	}
-	shared := template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/fence.html"))
+	parts := []string{"layout.html", "parts.html", "fence.html"} // of all pages; each other file is a page
+	shared := template.New("").Funcs(funcs)
+	for _, name := range parts {
+		template.Must(shared.ParseFS(templateFiles, "templates/"+name))
+	}
+	entries, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		panic(err) // it was embedded
+	}
 	all := pages{}
-	for _, name := range []string{"overview", "export", "job", "reports", "new", "cleanup", "signin", "error"} {
-		all[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	for _, e := range entries {
+		if !slices.Contains(parts, e.Name()) {
+			name := strings.TrimSuffix(e.Name(), ".html")
+			all[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+e.Name()))
+		}
 	}
 	return all
 }
@@ -55,7 +67,7 @@ type view struct {
 	AllTenants bool
 	Now        time.Time
 	// Nav is what the navigation links for the viewer.
-	Nav []navItem
+	Nav []navGroup
 
 	verbs []storage.Verb
 }

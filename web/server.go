@@ -62,7 +62,7 @@ type Server struct {
 
 	assets  assets
 	pages   pages
-	nav     []navItem
+	nav     []navGroup
 	events  *hub
 	signins *limiter
 	handler http.Handler

@@ -203,6 +203,10 @@
 
   setClock(document);
   localize(document);
-  setInterval(() => localize(document), 5000);
+  setInterval(() => {
+    localize(document);
+    // Some things happen without an event.
+    if (!document.hidden && document.querySelector("[data-every]")) soon();
+  }, 5000);
   if (!document.hidden) connect();
 })();
