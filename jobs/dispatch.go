@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -160,7 +159,7 @@ func (d *Dispatcher) prepare(ctx context.Context, r Request, options []Option) (
 	}
 	job := storage.NewJob{
 		Tenant: tenant, Kind: kind.Name, Key: task.Key, Title: task.Title, Queue: "default",
-		Payload: payload, PayloadVersion: kind.Version, MaxAttempts: usualAttempts, MaxCrashes: 5, Timeout: time.Hour,
+		Payload: payload, PayloadVersion: kind.Version, MaxAttempts: usualAttempts, MaxCrashes: 5, Timeout: usualTimeout,
 	}
 	for _, o := range options {
 		o(&job)

@@ -44,6 +44,7 @@ func MaxAttempts(n int) Option { return func(j *storage.NewJob) { j.MaxAttempts 
 const (
 	usualAttempts = 3
 	mostAttempts  = 1000
+	usualTimeout  = time.Hour
 )
 
 // RetryUntil ends trying again at a time, and until then the job is tried as often

@@ -165,6 +165,9 @@ func (r *Reports) Preview(ctx context.Context, tenant, name string, given map[st
 	if err != nil {
 		return report.Page{}, r.failed(a, err)
 	}
+	if page.More && rows.about > int64(n) { // a guess below what it has just given is none
+		page.About = &rows.about
+	}
 	return page, nil
 }
 
@@ -208,10 +211,15 @@ func (r *Reports) look(ctx context.Context, a asked, timeout time.Duration) (rea
 		if err != nil {
 			return reading{}, fmt.Errorf("source %s: %w", a.def.Source, err)
 		}
-		return reading{rows, func() { _ = rows.Close() }}, nil
+		return reading{Rows: rows, close: func() { _ = rows.Close() }}, nil
 	}
 	view, err := r.postgres().View(ctx, storage.ReadOptions{Zone: a.choice.Zone, Timeout: timeout})
 	if err != nil {
+		return reading{}, err
+	}
+	expected, err := about(ctx, view, a)
+	if err != nil {
+		view.Close()
 		return reading{}, err
 	}
 	rows, err := view.Query(ctx, a.query.SQL, a.query.Args)
@@ -219,7 +227,7 @@ func (r *Reports) look(ctx context.Context, a asked, timeout time.Duration) (rea
 		view.Close()
 		return reading{}, err
 	}
-	return reading{pgRows{rows}, view.Close}, nil
+	return reading{Rows: pgRows{rows}, close: view.Close, about: expected}, nil
 }
 
 // nameOf is the report's name in its file's path.

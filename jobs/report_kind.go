@@ -162,6 +162,7 @@ func (r *Reports) create(run *Run, a asked, layouts []*tabular.Layout) (outs []*
 type reading struct {
 	tabular.Rows
 	close func()
+	about int64 // rows that are expected; 0 when nobody knows
 }
 
 func (r reading) Close() { r.close() }
@@ -187,12 +188,37 @@ func (r *Reports) open(ctx context.Context, run *Run, a asked) (reading, error) 
 	if err != nil {
 		return reading{}, err
 	}
+	if err := expect(ctx, run, view, a); err != nil {
+		view.Close()
+		return reading{}, err
+	}
 	rows, err := view.Query(ctx, a.query.SQL, a.query.Args)
 	if err != nil {
 		view.Close()
 		return reading{}, err
 	}
-	return reading{pgRows{rows}, view.Close}, nil
+	return reading{Rows: pgRows{rows}, close: view.Close}, nil
+}
+
+// expect tells about how many rows will come: what the planner thinks, in a few
+// milliseconds. Counting would read everything twice.
+func expect(ctx context.Context, run *Run, view *storage.Snapshot, a asked) error {
+	run.step("count")
+	defer run.step("read")
+	rows, err := about(ctx, view, a)
+	if err == nil && rows > 0 {
+		run.Expect(rows)
+	}
+	return err
+}
+
+// about is how many rows the planner expects, never more than the report may have.
+func about(ctx context.Context, view *storage.Snapshot, a asked) (int64, error) {
+	rows, err := view.Estimate(ctx, a.query.SQL, a.query.Args)
+	if limit := a.def.MaxRows; limit > 0 {
+		rows = min(rows, limit)
+	}
+	return rows, err
 }
 
 // openOther reads from a source that is no PostgreSQL: after the check, so that
@@ -207,7 +233,7 @@ func (r *Reports) openOther(ctx context.Context, run *Run, a asked) (reading, er
 	if err != nil {
 		return reading{}, fmt.Errorf("source %s: %w", a.def.Source, err)
 	}
-	return reading{rows, func() { _ = rows.Close() }}, nil
+	return reading{Rows: rows, close: func() { _ = rows.Close() }}, nil
 }
 
 // ended is failed, final where reading the same rows again would end the same way.

@@ -371,7 +371,7 @@ func TestCheckAndPreview(t *testing.T) {
 	}
 	page, err := reports.Preview(w.ctx, jobs.DefaultTenant, "good", nil, report.Choice{}, 2)
 	w.must(err)
-	if !page.More || len(page.Rows) != 2 || len(page.Columns) != 1 || page.Columns[0].Label != "Number" || *page.Rows[1][0] != "2" {
+	if !page.More || len(page.Rows) != 2 || len(page.Columns) != 1 || page.Columns[0].Label != "Number" || *page.Rows[1][0] != "2" || page.About == nil || *page.About != 3 {
 		t.Errorf("page %+v", page)
 	}
 }

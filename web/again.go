@@ -7,46 +7,86 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/storage"
 )
 
-// maxPasted bounds a payload that is put into a command as it is, in bytes.
-const maxPasted = 4 << 10
+// maxPasted bounds a payload that is put into a command as it is, in bytes: a
+// word of a command may hold 128 KiB on Linux.
+const maxPasted = 64 << 10
 
 // asCLI is the command that asks for the same again.
 func asCLI(j storage.Job) string {
-	words := []string{"fenceline", "dispatch", j.Kind}
+	if j.Kind == jobs.BatchZIPName {
+		return zipCommand(j)
+	}
+	spec := jobs.SpecOf(j)
+	var words []string
+	input := ""
 	switch j.Kind {
 	case "report":
-		words = append(words, reportWords(j.Payload)...)
+		words = append([]string{"report"}, reportWords(j.Payload)...)
 	case jobs.InvoiceRunName:
-		words = append(words, runWords(j.Payload)...)
-	case jobs.BatchZIPName:
-		var p struct{ Batch string }
-		_ = json.Unmarshal(j.Payload, &p) // it was checked when the job was made
-		words = []string{"fenceline", "batch", "zip", p.Batch}
+		words = append([]string{j.Kind}, runWords(j.Payload)...)
 	case "invoice":
-		words = append(words, "invoice.json")
+		words = []string{"invoice", "job.json"}
+		if payload := pasted(j.Payload); payload != "" {
+			words, input = []string{"invoice", "-"}, "printf %s "+shellQuote(payload)+" | "
+		}
 	default:
-		words = append([]string{"fenceline", "dispatch", "job", j.Kind}, payloadWord(j.Payload))
+		words = []string{"job", j.Kind, "@job.json"}
+		if payload := pasted(j.Payload); payload != "" {
+			words[2] = payload
+		}
 	}
+	words = append(append([]string{"fenceline", "dispatch"}, words...), specWords(spec)...)
+	return input + shellLine(append(words, "--wait"))
+}
+
+// specWords say how the job is to run, as far as that is not the usual.
+func specWords(s jobs.Spec) (list []string) {
+	add := func(flag, value string) {
+		if value != "" {
+			list = append(list, flag, value)
+		}
+	}
+	if s.Tenant != jobs.DefaultTenant {
+		add("--tenant", s.Tenant)
+	}
+	add("--queue", s.Queue)
+	if s.Priority != 0 {
+		list = append(list, "--priority="+strconv.Itoa(s.Priority)) // it may be negative
+	}
+	for _, tag := range s.Tags {
+		list = append(list, "--tag="+tag) // it may begin with a hyphen
+	}
+	if s.MaxAttempts != nil {
+		add("--max-attempts", strconv.Itoa(*s.MaxAttempts))
+	}
+	add("--backoff", s.Backoff)
+	add("--retry-for", s.RetryFor)
+	add("--timeout", s.Timeout)
+	return list
+}
+
+func zipCommand(j storage.Job) string {
+	var p struct{ Batch string }
+	_ = json.Unmarshal(j.Payload, &p) // it was checked when the job was made
+	words := []string{"fenceline", "batch", "zip", p.Batch}
 	if j.Tenant != jobs.DefaultTenant {
 		words = append(words, "--tenant", j.Tenant)
 	}
-	for i, word := range words {
-		words[i] = shellQuote(word)
-	}
-	return strings.Join(append(words, "--wait"), " ")
+	return shellLine(append(words, "--wait"))
 }
 
-// payloadWord is a short payload itself, or a file to put it into.
-func payloadWord(payload json.RawMessage) string {
+// pasted is a payload on one line, or empty when it is too long for a command.
+func pasted(payload json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, payload) != nil || b.Len() > maxPasted {
-		return "@job.json"
+		return ""
 	}
 	return b.String()
 }
@@ -93,16 +133,20 @@ func asCurl(j storage.Job, base string) string {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // it is read by a person and a shell, not by a browser
-	err := enc.Encode(struct {
-		Kind    string          `json:"kind"`
-		Tenant  string          `json:"tenant"`
-		Payload json.RawMessage `json:"payload"`
-	}{j.Kind, j.Tenant, j.Payload})
-	if err == nil && body.Len() <= maxPasted {
+	if err := enc.Encode(jobs.SpecOf(j)); err == nil && body.Len() <= maxPasted {
 		data = strings.TrimSpace(body.String())
 	}
 	return fmt.Sprintf("curl %s \\\n  -H \"Authorization: Bearer $FENCELINE_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s",
 		shellQuote(base+"/api/v1/jobs"), shellQuote(data))
+}
+
+// shellLine makes words one command.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = shellQuote(word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

@@ -120,6 +120,7 @@ func (s *Server) apiJob(w http.ResponseWriter, r *http.Request) error {
 	if !of(r).principal.scope.All { // stacks are for those who write handlers
 		for i := range failures {
 			failures[i].Stack = nil
+			failures[i].Error, _ = splitStack(failures[i].Error)
 		}
 	}
 	return respond(w, http.StatusOK, struct {

@@ -64,6 +64,7 @@ func (s *Server) exportPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	hideStacks(scope, attempts)
 	if len(attempts) > maxAttempts {
 		v.More, attempts = true, attempts[:maxAttempts]
 	}

@@ -117,37 +117,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("writing an unknown number of rows is %+v", p)
 	}
 	done := jobView{Job: storage.Job{State: storage.JobDone}, Progress: jobProgress(storage.Job{State: storage.JobDone}, nil)}
-	if done.Progress.Percent != 100 || done.Phases()[3].Class != "behind" {
+	if done.Progress.Percent != 100 || done.Phases()[4].Class != "behind" {
 		t.Errorf("a published job is at %d %%, %v", done.Progress.Percent, done.Phases())
-	}
-}
-
-func TestAskAgain(t *testing.T) {
-	t.Parallel()
-	j := storage.Job{Kind: "report", Tenant: "default", Payload: json.RawMessage(`{"report":"orders","params":{"name":"O'Neil & <x>","b":"1"},"format":"csv"}`)}
-	if got, want := asCLI(j), `fenceline dispatch report orders --param b=1 --param 'name=O'\''Neil & <x>' --format csv --wait`; got != want {
-		t.Errorf("the command is\n%s, want\n%s", got, want)
-	}
-	got := asCurl(j, "http://127.0.0.1:8080")
-	if want := `{"kind":"report","tenant":"default","payload":{"report":"orders","params":{"name":"O'\''Neil & <x>","b":"1"},"format":"csv"}}'`; !strings.Contains(got, want) {
-		t.Errorf("the call is\n%s, want in it\n%s", got, want)
-	}
-	j = storage.Job{Kind: "invoice", Tenant: "acme", Payload: json.RawMessage(`"` + strings.Repeat("x", maxPasted) + `"`)}
-	for want, other := range map[string]storage.Job{
-		"fenceline dispatch invoices monthly --param month=2026-10 --wait": {Kind: "invoices", Tenant: "default", Payload: json.RawMessage(`{"source":"monthly","params":{"month":"2026-10"}}`)},
-		"fenceline batch zip 0190 --tenant acme --wait":                    {Kind: "batch.zip", Tenant: "acme", Payload: json.RawMessage(`{"batch":"0190"}`)},
-	} {
-		if got := asCLI(other); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-	if got, want := asCLI(j), "fenceline dispatch invoice invoice.json --tenant acme --wait"; got != want {
-		t.Errorf("the command is %s, want %s", got, want)
-	}
-	if got := asCurl(j, "http://h"); !strings.Contains(got, "-d @job.json") {
-		t.Errorf("a large payload is pasted: %.200s", got)
-	}
-	if text, wasCut := showPayload(json.RawMessage(`"` + strings.Repeat("ß", maxShown) + `"`)); !wasCut || len(text) > maxShown+3 || !strings.HasSuffix(text, "ß…") {
-		t.Errorf("a large payload is shown in %d bytes, cut %v", len(text), wasCut)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/storage"
 )
@@ -38,6 +41,14 @@ type jobView struct {
 	Errors []storage.JobError
 	// Stacks says whether this account sees stacks.
 	Stacks bool
+	// Attempt is the one at work, or the one that published; nil when there is none.
+	Attempt  *storage.Attempt
+	Pace     string // how fast it is, in words
+	Warnings []string
+	// Next is the job after this one in its chain; its id is zero when there is none.
+	Next storage.Job
+	// BatchPath is the page of the job's batch; empty when there is none to link.
+	BatchPath string
 }
 
 func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
@@ -56,17 +67,61 @@ func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
 	v.Progress = jobProgress(j, attempts)
 	v.Payload, v.Cut = showPayload(j.Payload)
 	v.CLI, v.Curl = asCLI(j), asCurl(j, s.publicURL)
+	v.showAttempt(attempts)
+	if err := s.showLinks(r, &v); err != nil {
+		return err
+	}
 	if j.Plain() {
 		v.Chip, v.Progress, v.Stacks = plainChip(j.State), plainProgress(j), of(r).principal.scope.All
-		if v.Errors, err = s.store.JobErrors(r.Context(), j.ID, maxAttempts); err != nil {
-			return err
-		}
-		return s.render(w, r, http.StatusOK, "job", v)
+		v.Errors, err = s.store.JobErrors(r.Context(), j.ID, maxAttempts)
+	} else {
+		err = s.showResult(r, &v, attempts)
 	}
-	if err := s.showResult(r, &v, attempts); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.render(w, r, http.StatusOK, "job", v)
+}
+
+// showAttempt tells about the attempt that counts: the one at work, or the one that published.
+func (v *jobView) showAttempt(attempts []storage.Attempt) {
+	if v.AttemptID == nil {
+		return
+	}
+	a := byID(attempts, *v.AttemptID)
+	if a == nil || v.State != storage.JobDone && a.FinishedAt != nil {
+		return
+	}
+	v.Attempt, v.Pace, v.Warnings = a, paceOf(*a).String(), showWarnings(a.Warnings)
+}
+
+// showLinks finds what the job belongs to.
+func (s *Server) showLinks(r *http.Request, v *jobView) (err error) {
+	if v.BatchID != nil && s.paths["GET /batches/{id}"] {
+		v.BatchPath = "/batches/" + v.BatchID.String()
+	}
+	if v.ChainID != nil {
+		v.Next, err = s.store.JobAfter(r.Context(), of(r).principal.scope, v.ID)
+	}
+	return err
+}
+
+// InChain says that there is a job after this one.
+func (v jobView) InChain() bool { return v.Next.ID != uuid.Nil }
+
+// Masked says that the payload holds values that nobody is shown.
+func (v jobView) Masked() bool { return bytes.Contains(v.Job.Payload, []byte(`"$$sealed"`)) }
+
+// FromFile says that the payload is too long for a command, which then names a file.
+func (v jobView) FromFile() bool { return strings.Contains(v.CLI+v.Curl, "job.json") }
+
+// Message is what went wrong, without a stack; empty when nothing did.
+func (v jobView) Message() string {
+	if v.Error == nil {
+		return ""
+	}
+	message, _ := splitStack(*v.Error)
+	return message
 }
 
 // showResult fills in what the job has published, if its export still exists.
@@ -100,6 +155,9 @@ func (s *Server) readJob(r *http.Request) (storage.Job, []storage.Attempt, error
 		return j, nil, err
 	}
 	attempts, err := s.store.JobAttempts(r.Context(), id, maxAttempts+1)
+	scope := of(r).principal.scope
+	j.Error = withoutStack(scope, j.Error)
+	hideStacks(scope, attempts)
 	return j, attempts, err
 }
 
@@ -161,10 +219,11 @@ type phase struct{ Name, Class string }
 
 // Phases are the steps of an attempt, behind it, at it or ahead of it.
 func (v jobView) Phases() []phase {
-	list := []phase{{Name: "read"}, {Name: "write"}, {Name: "seal"}, {Name: "publish"}}
-	for i, from := range []int{0, atWrite, atSeal, atPublish} {
+	list := []phase{{Name: "count"}, {Name: "read"}, {Name: "write"}, {Name: "seal"}, {Name: "publish"}}
+	begins := []int{0, atRead, atWrite, atSeal, atPublish, 100}
+	for i, from := range begins[:len(list)] {
 		switch p := v.Progress.Percent; {
-		case p == 100 || i+1 < len(list) && p >= []int{atWrite, atSeal, atPublish}[i]:
+		case p >= begins[i+1]:
 			list[i].Class = "behind"
 		case p >= from && v.Active():
 			list[i].Class = "now"

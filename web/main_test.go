@@ -36,6 +36,7 @@ type world struct {
 	ctx        context.Context
 	store      *storage.Store
 	files      *files.Local
+	registry   *jobs.Registry
 	dispatcher *jobs.Dispatcher
 	server     *Server
 	base       string // its address
@@ -47,6 +48,7 @@ var testReports = fstest.MapFS{
 	"orders.sql": {Data: []byte("-- title: Orders\n-- tenant: shared\n-- description: Every order.\n-- param: from date required \"First day\"\n" +
 		"-- param: status enum(new,paid) \"Only this status\"\n-- param: least decimal default 0 \"At least\"\n-- filename: orders\n" +
 		"SELECT 1 AS id WHERE :from IS NOT NULL AND :least >= 0 AND (:status IS NULL OR true)\n")},
+	"slow.sql":   {Data: []byte("-- title: Slow\n-- tenant: shared\n-- param: rows integer required \"Rows\"\nSELECT n, pg_sleep(0.002)::text AS nothing FROM generate_series(1, :rows::int) n ORDER BY n\n")},
 	"house.sql":  {Data: []byte("-- title: Of the house\nSELECT 1 AS id ORDER BY 1\n")},
 	"broken.sql": {Data: []byte("-- titel: Broken\nSELECT 1 AS id\n")},
 }
@@ -65,8 +67,8 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Cleanup(func() { _ = w.files.Close() })
 	catalog := report.NewCatalog(testReports)
 	reports := must(jobs.NewReports(jobs.ReportConfig{Catalog: catalog, Store: w.store}))(t)
-	registry := must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)), noteKind()))(t)
-	w.dispatcher = jobs.NewDispatcher(w.store, registry)
+	w.registry = must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)), noteKind()))(t)
+	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.base = "http://" + ln.Addr().String()
 	conf := Config{

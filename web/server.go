@@ -63,6 +63,7 @@ type Server struct {
 	assets  assets
 	pages   pages
 	nav     []navGroup
+	paths   map[string]bool // the routes that there are, as in "GET /new"
 	events  *hub
 	signins *limiter
 	handler http.Handler
@@ -81,7 +82,10 @@ func New(c Config) *Server {
 	s.pages = newPages(s.assets)
 	s.events = newHub(c.Store, c.Log)
 	table := s.routes()
-	s.nav = linked(table)
+	s.nav, s.paths = linked(table), map[string]bool{}
+	for _, rt := range table {
+		s.paths[rt.method+" "+rt.path] = true
+	}
 	s.handler = s.chain(table)
 	return s
 }

@@ -83,8 +83,8 @@ type progress struct {
 
 // The share of the bar that is behind when a step begins.
 const (
-	atRead    = 3
-	atWrite   = 10
+	atRead    = 5
+	atWrite   = 12
 	atSeal    = 88
 	atPublish = 95
 )
@@ -102,8 +102,11 @@ func stepProgress(step string, rows int64, expected *int64) progress {
 		if expected == nil || *expected <= 0 {
 			return progress{Percent: atWrite, Step: "writing, " + written + " so far", Open: true}
 		}
-		share := min(float64(rows)/float64(*expected), 1)
-		return progress{Percent: atWrite + int(share*(atSeal-atWrite)), Step: fmt.Sprintf("writing, %s of %s rows", showNumber(rows), showNumber(*expected))}
+		if rows > *expected { // the estimate was too low
+			return progress{Percent: atSeal - 1, Step: "writing, " + written + " so far, more than expected", Open: true}
+		}
+		share := float64(rows) / float64(*expected)
+		return progress{Percent: atWrite + int(share*(atSeal-1-atWrite)), Step: fmt.Sprintf("writing, %s of about %s rows", showNumber(rows), showNumber(*expected))}
 	case "seal":
 		return progress{Percent: atSeal, Step: "sealing " + written}
 	case "publish":

@@ -74,6 +74,7 @@ type attemptRow struct {
 	Why  string
 	// Detail is what Why leaves out, such as the rest of an error; empty when there is none.
 	Detail   string
+	Stack    string // of a panic, for those who may see it
 	Progress *progress
 }
 
@@ -86,15 +87,19 @@ func attemptRows(attempts []storage.Attempt, current bool, now time.Time) []atte
 	rows := make([]attemptRow, len(attempts))
 	for i, a := range attempts {
 		rows[i] = attemptRow{Attempt: a, Chip: attemptChip(a), Why: why(a, attempts, now)}
+		if current && a.State == storage.AttemptPublished {
+			rows[i].Why = "newest published token: the current files are its"
+		}
 		if a.FinishedAt == nil {
 			p := stepProgress(a.Step, a.Rows, a.RowsExpected)
 			rows[i].Progress = &p
 		}
-		if a.Error != nil && *a.Error != rows[i].Why {
-			rows[i].Detail = *a.Error
+		if a.Error == nil {
+			continue
 		}
-		if current && a.State == storage.AttemptPublished {
-			rows[i].Why = "newest published token: the current files are its"
+		message, stack := splitStack(*a.Error)
+		if rows[i].Stack = stack; message != rows[i].Why {
+			rows[i].Detail = message
 		}
 	}
 	return rows

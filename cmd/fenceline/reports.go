@@ -221,6 +221,8 @@ func printPage(w io.Writer, p report.Page) {
 	switch {
 	case len(p.Rows) == 0:
 		fmt.Fprintln(w, "no rows")
+	case p.About != nil:
+		fmt.Fprintf(w, "there are more rows, about %d in all\n", *p.About)
 	case p.More:
 		fmt.Fprintln(w, "there are more rows")
 	}

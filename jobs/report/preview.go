@@ -18,6 +18,8 @@ type Page struct {
 	Rows [][]*string `json:"rows"`
 	// More is true when there are further rows.
 	More bool `json:"more"`
+	// About is how many rows there are when there are more, as the source guesses; nil when nobody knows.
+	About *int64 `json:"about,omitempty"`
 }
 
 // PageColumn is a column of a page.
