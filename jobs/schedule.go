@@ -18,6 +18,7 @@ type Scheduler struct {
 	file      *ScheduleFile
 	sweep     *storage.Sweep
 	every     time.Duration
+	auditKeep time.Duration
 	log       *slog.Logger
 }
 
@@ -29,12 +30,14 @@ type SchedulerConfig struct {
 	Sweep     *storage.Sweep // run as often as SweepEvery says
 	// SweepEvery is how often to clean up; 0 for never.
 	SweepEvery time.Duration
-	Log        *slog.Logger
+	// AuditKeep is how long entries of the audit log stay; 0 for ever.
+	AuditKeep time.Duration
+	Log       *slog.Logger
 }
 
 // NewScheduler prepares a scheduler.
 func NewScheduler(c SchedulerConfig) *Scheduler {
-	return &Scheduler{schedules: c.Schedules, store: c.Store, file: c.File, sweep: c.Sweep, every: c.SweepEvery, log: c.Log}
+	return &Scheduler{schedules: c.Schedules, store: c.Store, file: c.File, sweep: c.Sweep, every: c.SweepEvery, auditKeep: c.AuditKeep, log: c.Log}
 }
 
 // pulse is how long a scheduler waits between two looks at most: a schedule that was

@@ -27,6 +27,8 @@ func TestTheDatabaseRefuses(t *testing.T) {
 	other, six := w.published("f")
 	w.seal(five)
 	fencedFor(t, w.store.Publish(w.ctx, five.ID), "newer_job", six.Token)
+	w.must(w.store.Audit(w.ctx, deed("Nadia", "acme", "job.cancelled", first.ID.String())))
+	w.link(two)
 
 	const guard, unique, foreign, check = "FL001", "23505", "23503", "23514"
 	for _, c := range []struct {
@@ -81,6 +83,22 @@ func TestTheDatabaseRefuses(t *testing.T) {
 			VALUES ($1, 2, 'b', '2-b', 'csv', 'text/csv', 1, sha256(''))`, []any{two.ID}},
 		{"an object name with a path", check, `INSERT INTO fenceline.files (attempt_id, ordinal, name, object, format, media_type, size, sha256)
 			VALUES ($1, 2, 'b', '../b', 'csv', 'text/csv', 1, sha256(''))`, []any{running.ID}},
+		{"an audit entry to be changed", guard, "UPDATE fenceline.audit SET actor = 'Gus'", nil},
+		{"an audit entry to be deleted", guard, "DELETE FROM fenceline.audit", nil},
+		{"a young audit entry to be deleted, whatever is set", guard, "WITH x AS MATERIALIZED (SELECT set_config('fenceline.forgets_audit', 'yes', true)) DELETE FROM fenceline.audit USING x", nil},
+		{"the audit log to be emptied", guard, "TRUNCATE fenceline.audit", nil},
+		{"an audit entry of an unknown kind of actor", check, "INSERT INTO fenceline.audit (id, actor, actor_kind, action) VALUES (gen_random_uuid(), 'x', 'robot', 'a.b')", nil},
+		{"a link to open another file", guard, "UPDATE fenceline.links SET attempt_id = $1", []any{one.ID}},
+		{"a link to open for longer", guard, "UPDATE fenceline.links SET expires_at = expires_at + interval '1 day'", nil},
+		{"a link to be used less often", guard, "UPDATE fenceline.links SET uses = -1", nil},
+		{"a link to be used too often", check, "UPDATE fenceline.links SET uses = 3", nil},
+		{"a link to what was never published", guard, `INSERT INTO fenceline.links (id, secret_hash, export_id, attempt_id, file_name, made_by, expires_at)
+			VALUES (gen_random_uuid(), sha256('y'), $1, $2, $3, 'x', now() + interval '1 day')`, []any{first.ExportID, sealed.ID, fileOf}},
+		{"a link to the publication of another export", guard, `INSERT INTO fenceline.links (id, secret_hash, export_id, attempt_id, file_name, made_by, expires_at)
+			VALUES (gen_random_uuid(), sha256('y'), $1, $2, $3, 'x', now() + interval '1 day')`, []any{first.ExportID, six.ID, fileOf}},
+		{"a link to a file that the publication has not", foreign, `INSERT INTO fenceline.links (id, secret_hash, export_id, attempt_id, file_name, made_by, expires_at)
+			VALUES (gen_random_uuid(), sha256('y'), $1, $2, 'other.csv', 'x', now() + interval '1 day')`, []any{first.ExportID, two.ID}},
+
 		{"two notices of one publication", unique, `INSERT INTO fenceline.outbox (topic, export_id, job_id, attempt_id)
 			VALUES ('export.published', $1, $2, $3)`, []any{second.ExportID, second.ID, two.ID}},
 	} {

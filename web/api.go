@@ -49,6 +49,9 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("dispatched", "request_id", of(r).id, "job", receipt.Job.ID, "kind", spec.Kind, "reused", receipt.Reused, "who", who.name)
+	if err := s.auditJob(r, auditAsked, receipt); err != nil {
+		return err
+	}
 	w.Header().Set("Location", "/api/v1/jobs/"+receipt.Job.ID.String())
 	return respond(w, http.StatusAccepted, struct {
 		storage.Job
@@ -148,6 +151,9 @@ func (s *Server) apiCancel(w http.ResponseWriter, r *http.Request) error {
 	}
 	j, err := s.store.Job(r.Context(), who.scope, id)
 	if err != nil {
+		return err
+	}
+	if err := s.audit(r, auditCancelled, jobObject(j), map[string]any{"state": state}); err != nil {
 		return err
 	}
 	status := http.StatusOK

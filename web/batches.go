@@ -83,5 +83,8 @@ func (s *Server) apiRetryBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("batch retried", "request_id", of(r).id, "batch", b.ID, "jobs", n, "who", of(r).principal.name)
+	if err := s.audit(r, auditBatchRetried, batchObject(b), map[string]any{"jobs": n}); err != nil {
+		return err
+	}
 	return s.respondBatch(w, r, b)
 }

@@ -60,6 +60,9 @@ func (s *Server) apiBulk(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("dispatched in bulk", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
+	if err := s.auditJobs(r, auditAskedMany, receipts); err != nil {
+		return err
+	}
 	return respond(w, http.StatusAccepted, map[string]any{"jobs": dispatchedList(receipts)})
 }
 
@@ -82,6 +85,9 @@ func (s *Server) apiChain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("dispatched a chain", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
+	if err := s.auditJobs(r, auditAskedChain, receipts); err != nil {
+		return err
+	}
 	return respond(w, http.StatusAccepted, map[string]any{"jobs": dispatchedList(receipts)})
 }
 
@@ -105,6 +111,9 @@ func (s *Server) apiMakeBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("dispatched a batch", "request_id", of(r).id, "batch", batch.ID, "jobs", len(receipts), "who", who.name)
+	if err := s.audit(r, auditBatchAsked, batchObject(batch), map[string]any{"jobs": len(receipts), "title": batch.Title}); err != nil {
+		return err
+	}
 	w.Header().Set("Location", "/api/v1/batches/"+batch.ID.String())
 	return respond(w, http.StatusAccepted, struct {
 		Batch storage.Batch    `json:"batch"`
@@ -124,6 +133,9 @@ func (s *Server) apiCancelBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("batch cancelled", "request_id", of(r).id, "batch", b.ID, "jobs", n, "who", who.name)
+	if err := s.audit(r, auditBatchCancelled, batchObject(b), map[string]any{"jobs": n}); err != nil {
+		return err
+	}
 	if b, err = s.store.Batch(r.Context(), who.scope, b.ID); err != nil {
 		return err
 	}

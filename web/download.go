@@ -26,6 +26,7 @@ type publication struct {
 type opened struct {
 	publication
 	storage.File
+	export  storage.Export
 	content files.Reader
 }
 
@@ -44,8 +45,22 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer o.content.Close()
+	if err := s.auditDownload(r, o); err != nil {
+		return err
+	}
 	sendFile(w, r, o)
 	return nil
+}
+
+// auditDownload writes down that somebody takes a file, before the first byte
+// leaves. Who only looks (HEAD), or has it already, takes nothing.
+func (s *Server) auditDownload(r *http.Request, o opened) error {
+	if r.Method == http.MethodHead || r.Header.Get("If-None-Match") == o.tag() {
+		return nil
+	}
+	return s.audit(r, auditDownloaded, exportObject(o.export), map[string]any{
+		"file": o.Name, "token": o.token, "attempt": o.attempt, "range": r.Header.Get("Range"),
+	})
 }
 
 // lookTwice looks once more for a file that is not there: its publication may
@@ -81,7 +96,7 @@ func (s *Server) openFile(r *http.Request, export uuid.UUID) (opened, error) {
 		_ = f.Close()
 		return opened{}, fmt.Errorf("file %q of attempt %s has %d bytes, %d were published", file.Name, p.attempt, f.Size(), file.Size)
 	}
-	return opened{p, file, f}, nil
+	return opened{p, file, e, f}, nil
 }
 
 // fileNamed is the file of an attempt that people see under a name.
@@ -135,13 +150,16 @@ func (s *Server) filesGone(ctx context.Context, p publication, missing error) er
 	return fmt.Errorf("law L1 is broken, the current publication has lost a file: %w", missing)
 }
 
+// tag is the strong entity tag of the file's bytes.
+func (o opened) tag() string { return `"` + o.SHA256.String() + `"` }
+
 // sendFile answers with a file, whole or in ranges (RFC 9110 section 14). The
 // entity tag is the content's hash, so it is strong and may resume a download.
 func sendFile(w http.ResponseWriter, r *http.Request, o opened) {
 	h := w.Header()
 	h.Set("Content-Type", o.MediaType)
 	h.Set("Content-Disposition", attachment(o.Name))
-	h.Set("ETag", `"`+o.SHA256.String()+`"`)
+	h.Set("ETag", o.tag())
 	h.Set("Cache-Control", "private, no-cache")
 	http.ServeContent(w, r, "", o.at, o.content)
 }

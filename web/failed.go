@@ -61,6 +61,9 @@ func (s *Server) apiForget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.audit(r, auditForgot, jobObject(j), nil); err != nil {
+		return err
+	}
 	return respond(w, http.StatusOK, j)
 }
 
@@ -106,5 +109,13 @@ func (s *Server) onFailed(w http.ResponseWriter, r *http.Request, done string, d
 		return err
 	}
 	s.log.Info("failed jobs "+done, "request_id", of(r).id, "jobs", n, "who", who.name)
+	action := auditRetried
+	if done == "forgotten" {
+		action = auditForgot
+	}
+	details := map[string]any{"jobs": n, "kind": f.Kind, "queue": f.Queue, "error": f.Error, "tag": f.Tag, "batch": batch}
+	if err := s.audit(r, action, object{kind: "failed"}, details); err != nil {
+		return err
+	}
 	return respond(w, http.StatusOK, map[string]int64{done: n})
 }

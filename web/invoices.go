@@ -40,6 +40,9 @@ func (s *Server) apiIssue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("invoice issued", "request_id", of(r).id, "number", issued.Number, "new", issued.New, "job", job.ID, "who", who.name)
+	if err := s.audit(r, auditInvoiceIssued, jobObject(job), map[string]any{"number": issued.Number, "series": n.Series, "new": issued.New}); err != nil {
+		return err
+	}
 	status := http.StatusCreated
 	if !issued.New {
 		status = http.StatusOK

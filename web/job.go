@@ -254,6 +254,15 @@ func (s *Server) cancelForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("job cancelled", "request_id", of(r).id, "job", id, "state", state, "who", who.name)
+	if state == storage.JobCancelled || state == storage.JobCancelling {
+		j, err := s.store.Job(r.Context(), who.scope, id)
+		if err != nil {
+			return err
+		}
+		if err := s.audit(r, auditCancelled, jobObject(j), map[string]any{"state": state}); err != nil {
+			return err
+		}
+	}
 	http.Redirect(w, r, "/jobs/"+id.String(), http.StatusSeeOther)
 	return nil
 }

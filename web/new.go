@@ -147,6 +147,9 @@ func (s *Server) newExportForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("dispatched", "request_id", of(r).id, "job", receipt.Job.ID, "kind", req.Kind, "reused", receipt.Reused, "who", who.name)
+	if err := s.auditJob(r, auditAsked, receipt); err != nil {
+		return err
+	}
 	to := "/jobs/" + receipt.Job.ID.String()
 	if receipt.Reused {
 		to += "?reused=1"

@@ -45,6 +45,9 @@ func (s *Server) apiPause(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("queue paused", "request_id", of(r).id, "queue", name, "who", who.name)
+	if err := s.audit(r, auditQueuePaused, object{kind: "queue", id: name}, nil); err != nil {
+		return err
+	}
 	return respond(w, http.StatusOK, map[string]any{"name": name, "paused": true})
 }
 
@@ -59,6 +62,9 @@ func (s *Server) apiResume(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("queue resumed", "request_id", of(r).id, "queue", name, "who", who.name)
+	if err := s.audit(r, auditQueueResumed, object{kind: "queue", id: name}, nil); err != nil {
+		return err
+	}
 	return respond(w, http.StatusOK, map[string]any{"name": name, "paused": false})
 }
 

@@ -36,5 +36,8 @@ func (s *Server) retry(r *http.Request) (storage.Job, error) {
 		return storage.Job{}, err
 	}
 	s.log.Info("job retried", "request_id", of(r).id, "job", id, "who", who.name)
+	if err := s.audit(r, auditRetried, jobObject(j), nil); err != nil {
+		return storage.Job{}, err
+	}
 	return j, nil
 }

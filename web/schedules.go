@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
+	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -55,6 +57,9 @@ func (s *Server) apiPutSchedule(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("schedule saved", "request_id", of(r).id, "schedule", sc.Name, "new", created, "who", who.name)
+	if err := s.audit(r, auditScheduleSaved, object{"schedule", sc.Name, cmp.Or(sc.Tenant, jobs.DefaultTenant)}, map[string]any{"new": created, "cron": sc.Cron, "kind": sc.Kind}); err != nil {
+		return err
+	}
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
@@ -69,6 +74,9 @@ func (s *Server) apiDeleteSchedule(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	s.log.Info("schedule deleted", "request_id", of(r).id, "schedule", r.PathValue("name"), "who", who.name)
+	if err := s.audit(r, auditScheduleDeleted, object{kind: "schedule", id: r.PathValue("name")}, nil); err != nil {
+		return err
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -80,6 +88,9 @@ func (s *Server) apiPauseSchedule(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	s.log.Info("schedule paused", "request_id", of(r).id, "schedule", r.PathValue("name"), "who", who.name)
+	if err := s.audit(r, auditSchedulePaused, object{kind: "schedule", id: r.PathValue("name")}, nil); err != nil {
+		return err
+	}
 	return s.respondSchedule(w, r, http.StatusOK)
 }
 
@@ -90,6 +101,9 @@ func (s *Server) apiResumeSchedule(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	s.log.Info("schedule resumed", "request_id", of(r).id, "schedule", r.PathValue("name"), "who", who.name)
+	if err := s.audit(r, auditScheduleResumed, object{kind: "schedule", id: r.PathValue("name")}, nil); err != nil {
+		return err
+	}
 	return s.respondSchedule(w, r, http.StatusOK)
 }
 
@@ -101,6 +115,9 @@ func (s *Server) apiRunSchedule(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("schedule run by hand", "request_id", of(r).id, "schedule", run.Schedule, "job", run.JobID, "who", who.name)
+	if err := s.audit(r, auditScheduleRun, object{kind: "schedule", id: run.Schedule}, map[string]any{"job": run.JobID}); err != nil {
+		return err
+	}
 	w.Header().Set("Location", "/api/v1/jobs/"+run.JobID.String())
 	return respond(w, http.StatusAccepted, run)
 }

@@ -186,7 +186,7 @@ func (a *app) schedules() *jobs.Schedules {
 
 func (a *app) scheduler() *jobs.Scheduler {
 	return jobs.NewScheduler(jobs.SchedulerConfig{
-		Schedules: a.schedules(), Store: a.store, Sweep: a.sweep(), SweepEvery: a.conf.SweepEvery, Log: a.log,
+		Schedules: a.schedules(), Store: a.store, Sweep: a.sweep(), SweepEvery: a.conf.SweepEvery, AuditKeep: a.conf.AuditKeep, Log: a.log,
 		File: jobs.NewScheduleFile(a.conf.Schedules, a.conf.schedulesOptional(), a.name, a.log),
 	})
 }
