@@ -55,6 +55,10 @@ type FailedFilter struct {
 	Error string // a part of the error's text, in capitals or not
 	Tag   string
 	Batch uuid.UUID
+	// RequestedBy is who asked for them.
+	RequestedBy string
+	// UpTo leaves out what was dispatched after this job; the zero id does not.
+	UpTo uuid.UUID
 }
 
 func (f FailedFilter) of(db *gorm.DB, scope Scope) *gorm.DB {
@@ -73,6 +77,12 @@ func (f FailedFilter) of(db *gorm.DB, scope Scope) *gorm.DB {
 	}
 	if f.Batch != uuid.Nil {
 		db = db.Where("batch_id = ?", f.Batch)
+	}
+	if f.RequestedBy != "" {
+		db = db.Where("requested_by = ?", f.RequestedBy)
+	}
+	if f.UpTo != uuid.Nil {
+		db = db.Where("id <= ?", f.UpTo)
 	}
 	return db
 }
