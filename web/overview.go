@@ -14,15 +14,6 @@ type tile struct {
 	Class              string // colours the value
 }
 
-// exportRow is a line of the list of exports.
-type exportRow struct {
-	storage.ExportSummary
-	Chip     chip
-	Progress *progress
-	// Note says what the columns do not: why it failed, what it waits for.
-	Note string
-}
-
 // overviewView is the first page.
 type overviewView struct {
 	Tiles   []tile
@@ -112,49 +103,3 @@ func windowName(d time.Duration) string {
 	}
 	return showDuration(d)
 }
-
-func newExportRow(e storage.ExportSummary) exportRow {
-	row := exportRow{ExportSummary: e, Chip: chip{"queued", "no file yet"}}
-	if e.AttemptID != nil {
-		row.Chip = chip{"published", "current"}
-	}
-	if e.JobState == nil {
-		return row
-	}
-	switch *e.JobState {
-	case storage.JobRunning, storage.JobCancelling:
-		row.Chip = jobChip(*e.JobState)
-		if e.WorkingStep != nil && e.WorkingRows != nil {
-			p := stepProgress(*e.WorkingStep, *e.WorkingRows, nil)
-			row.Progress = &p
-		}
-	case storage.JobQueued:
-		row.Chip = jobChip(*e.JobState)
-		if e.JobError != nil {
-			row.Note = "tries again after: " + cut(firstLine(*e.JobError), 120)
-		}
-	case storage.JobFailed:
-		row.Chip = jobChip(*e.JobState)
-		if e.JobError != nil {
-			row.Note = cut(firstLine(*e.JobError), 120)
-		}
-	case storage.JobCancelled:
-		if e.AttemptID == nil {
-			row.Chip = jobChip(*e.JobState)
-		}
-	}
-	return row
-}
-
-// Name is what the export is called.
-func (e exportRow) Name() string { return exportName(e.Export) }
-
-func exportName(e storage.Export) string {
-	if e.Title != "" {
-		return e.Title
-	}
-	return e.Key
-}
-
-// More is how many files there are besides the one that is named.
-func (e exportRow) More() int { return e.Files - 1 }
