@@ -239,6 +239,7 @@ var lawfulConstraints = [...]string{
 	"attempts.attempts_check", "attempts.attempts_export_id_fkey", "attempts.attempts_export_id_id_token_key", "attempts.attempts_job_id_fkey",
 	"attempts.attempts_job_id_number_key", "attempts.attempts_pkey", "attempts.attempts_state_check", "attempts.attempts_token_key",
 	"deliveries.deliveries_outbox_id_fkey", "deliveries.deliveries_outbox_id_target_id_key", "deliveries.deliveries_pkey", "deliveries.deliveries_target_id_fkey",
+	"epoch.epoch_check", "epoch.epoch_check1", "epoch.epoch_check2", "epoch.epoch_pkey", "epoch.epoch_state_check",
 	"exports.exports_check", "exports.exports_check1", "exports.exports_check2", "exports.exports_pkey", "exports.exports_pointer",
 	"exports.exports_tenant_kind_key_key", "fences.fences_check", "fences.fences_check1", "fences.fences_check2", "fences.fences_check3",
 	"fences.fences_pkey", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",

@@ -55,6 +55,16 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"a token with an unknown verb", check, "INSERT INTO fenceline.api_tokens (name, secret_hash, verbs) VALUES ('ci', sha256('x'), '{view,rule}')", nil},
 		{"a token that may do nothing", check, "INSERT INTO fenceline.api_tokens (name, secret_hash, verbs) VALUES ('ci', sha256('x'), '{}')", nil},
 
+		{"an epoch to be deleted", guard, "DELETE FROM fenceline.epoch", nil},
+		{"another epoch without a recovery", guard, "UPDATE fenceline.epoch SET id = gen_random_uuid(), number = number + 1", nil},
+		{"a second epoch", unique, "INSERT INTO fenceline.epoch DEFAULT VALUES", nil},
+		{"another database for an epoch", guard, "UPDATE fenceline.epoch SET fingerprint = '1 2 3'", nil},
+		{"beats that go back", guard, "UPDATE fenceline.epoch SET beats = -1", nil},
+		{"a confirmed beat that was not made", check, "UPDATE fenceline.epoch SET confirmed = beats + 1", nil},
+		{"a recovery without a next epoch", check, "UPDATE fenceline.epoch SET state = 'recovering'", nil},
+		{"unfinished attempts to be condemned without a recovery", guard, "SELECT fenceline.condemn_unfinished(10)", nil},
+		{"files to be adopted without a recovery", guard, "SELECT fenceline.adopt_attempt('{}')", nil},
+
 		{"running to published", guard, "UPDATE fenceline.attempts SET state = 'published', finished_at = now() WHERE id = $1", []any{running.ID}},
 		{"a second published attempt of an export", unique, "UPDATE fenceline.attempts SET state = 'published', finished_at = now() WHERE id = $1", []any{sealed.ID}},
 		{"the current attempt to superseded", guard, "UPDATE fenceline.attempts SET state = 'superseded' WHERE id = $1", []any{two.ID}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,6 +35,8 @@ type Store struct {
 	// direct leads to the server itself, for what needs a session; nil without one.
 	direct *pgx.ConnConfig
 	pooled string
+	// pair is the file store beside the database, once [Store.Pair] was called.
+	pair atomic.Pointer[pairing]
 }
 
 // Options tune a [Store]. The zero value is fine.
@@ -217,11 +220,13 @@ func withProvider(ctx context.Context, url string, fn func(*goose.Provider) erro
 	})
 }
 
-// migrationLock and sweepLock are advisory lock keys: "FENC" and a number, so
+// migrationLock and the others are advisory lock keys: "FENC" and a number, so
 // that they do not meet those of an application in the same database.
 const (
 	migrationLock int64 = 0x46454e43_00000001
 	sweepLock     int64 = 0x46454e43_00000002
+	beatLock      int64 = 0x46454e43_00000016
+	recoverLock   int64 = 0x46454e43_00000017
 )
 
 // createSchema is apart from the migrations because their own table lives in

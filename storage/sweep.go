@@ -23,6 +23,9 @@ type SweepOptions struct {
 	Limit int
 	// Tenant limits the run to the exports of one tenant; empty is all.
 	Tenant string
+	// AfterRecovery is how long nothing is cleaned up after a recovery: whoever restored a backup may
+	// have to restore another one, whose rows name files that the first one does not need.
+	AfterRecovery time.Duration
 	// Worker names who sweeps, for the record.
 	Worker string
 }
@@ -208,7 +211,7 @@ func (sw *Sweep) act(ctx context.Context, it SweepItem, res *SweepResult) error 
 	if it.Action == "condemn" {
 		tag, err := sw.store.pool.Exec(ctx, "SELECT fenceline.condemn_attempts(ARRAY[$1::uuid], $2)", it.Attempt, sw.opt.Grace.Seconds())
 		if err != nil {
-			return fmt.Errorf("condemn attempt %s: %w", it.Attempt, err)
+			return fmt.Errorf("condemn attempt %s: %w", it.Attempt, recoveryNeeded(err))
 		}
 		res.Condemned += int(tag.RowsAffected())
 		return nil
@@ -239,7 +242,7 @@ func (s *Store) bury(ctx context.Context, it SweepItem) error {
 				CASE WHEN state = 'deleted' THEN probes + 2 ELSE 1 END]
 		WHERE id = $1 AND state IN ('fenced', 'failed', 'cancelled', 'condemned', 'superseded', 'published', 'deleted')`, it.Attempt)
 	if err != nil {
-		return fmt.Errorf("record that the files of attempt %s are gone: %w", it.Attempt, err)
+		return fmt.Errorf("record that the files of attempt %s are gone: %w", it.Attempt, recoveryNeeded(err))
 	}
 	return nil
 }
@@ -269,6 +272,9 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 	}
 	if err := sw.files.CheckMarker(ctx, id); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	}
+	if err := sw.recovered(ctx); err != nil {
+		return err
 	}
 	var known bool
 	if err := sw.store.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM fenceline.attempts)").Scan(&known); err != nil {

@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,8 +50,8 @@ func LookAt(dir string) (FolderFacts, error) {
 	if err != nil {
 		return f, fmt.Errorf("read %s of the files folder: %w", markerName, err)
 	}
-	var m marker
-	if err := json.Unmarshal(raw, &m); err != nil {
+	m, err := decodeMark(raw)
+	if err != nil {
 		return f, fmt.Errorf("read %s of the files folder: %w", markerName, err)
 	}
 	f.Marked = m.Installation

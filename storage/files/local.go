@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,11 +31,6 @@ const (
 	markerName = "FENCELINE.json"
 	markerTemp = ".FENCELINE.json-"
 )
-
-type marker struct {
-	Installation uuid.UUID `json:"installation"`
-	About        string    `json:"about"`
-}
 
 // Place is where the files of one attempt lie.
 type Place struct {
@@ -93,25 +87,6 @@ func (l *Local) CheckMarker(_ context.Context, installation uuid.UUID) error {
 	return l.checkMarker(installation)
 }
 
-func (l *Local) checkMarker(installation uuid.UUID) error {
-	raw, err := l.root.ReadFile(markerName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l.mark(installation)
-	}
-	if err != nil {
-		return fmt.Errorf("read %s of the files folder: %w", markerName, err)
-	}
-	var m marker
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return fmt.Errorf("read %s of the files folder %s: %w", markerName, l.dir, err)
-	}
-	if m.Installation != installation {
-		return fmt.Errorf("%w: %s is marked for installation %s, the database is installation %s; set FILES_DIR to the right folder",
-			ErrOtherInstallation, l.dir, m.Installation, installation)
-	}
-	return nil
-}
-
 func (l *Local) mark(installation uuid.UUID) error {
 	names, err := l.names(".", -1)
 	if err != nil {
@@ -125,7 +100,7 @@ func (l *Local) mark(installation uuid.UUID) error {
 			return fmt.Errorf("%w: %s holds %q but no %s; set FILES_DIR to an empty folder", ErrOtherInstallation, l.dir, name, markerName)
 		}
 	}
-	raw, err := json.MarshalIndent(marker{Installation: installation, About: "Fenceline keeps the files of exports here. Do not edit."}, "", "  ")
+	raw, err := Mark{Installation: installation}.encode()
 	if err != nil {
 		return err
 	}

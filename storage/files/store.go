@@ -39,6 +39,12 @@ type Store interface {
 	// another folder may have been mounted since the start. A store that is
 	// empty is marked. It fails with [ErrOtherInstallation].
 	CheckMarker(ctx context.Context, installation uuid.UUID) error
+	// ReadMark reads the store's mark. A store without one fails with [ErrNotFound].
+	ReadMark(ctx context.Context) (Mark, error)
+	// WriteMark replaces the mark, at once and for good, and fails with
+	// [ErrOtherInstallation] where it is that of another one. Whoever reads
+	// meanwhile gets the old or the new one in full.
+	WriteMark(ctx context.Context, m Mark) error
 	// Empty answers whether the store holds nothing but its mark.
 	Empty(ctx context.Context) (bool, error)
 	// Close releases what the store holds. Objects that are open stay usable.

@@ -159,7 +159,14 @@ func ObjectName(ordinal int, name string) string {
 	return strconv.Itoa(ordinal) + "-" + s
 }
 
+// ManifestName is the object beside the files of an attempt that tells what they
+// are. It is written last, and no file of an export: those begin with 1.
+const ManifestName = "0-manifest.json"
+
 func checkObject(object string) error {
+	if object == ManifestName {
+		return nil
+	}
 	ordinal, rest, found := strings.Cut(object, "-")
 	if n, err := strconv.Atoi(ordinal); !found || err != nil || n < 1 || rest == "" {
 		return fmt.Errorf("object name %q is not one that Fenceline makes", object)
