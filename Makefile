@@ -147,3 +147,5 @@ tools:
 	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB); \
 	[ -e bin/einvoice/node_modules/factur-x-kit/package.json ] || \
 	npm install --silent --no-audit --no-fund --prefix bin/einvoice $(EINVOICE)
+	@[ -x bin/versitygw ] || { mkdir -p bin; echo 'Compiling an S3 server; the first time takes a minute or two ...'; \
+	cd storage/files/testdata/versitygw && go build -o ../../../../bin/versitygw github.com/versity/versitygw/cmd/versitygw; }

@@ -4,7 +4,7 @@
 //
 //	<root>/<export id>/<token>-<attempt id>/<object>
 //
-// The root is a folder ([Local]).
+// The root is a folder ([Local]), or a part of a bucket ([S3]).
 //
 // Every part is made by Fenceline (UUIDs, a number, a name of plain letters), so
 // nothing that a tenant or a user types becomes part of a path; all access to a

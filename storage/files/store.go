@@ -8,10 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Store keeps immutable objects, such as [Local] in a folder. It is
-// safe for concurrent use, also by several processes. Its methods end with ctx;
-// an error that is about the place and not about the call wraps one of the
-// errors of this package.
+// Store keeps immutable objects: [Local] in a folder, [S3] in a bucket. It is safe
+// for concurrent use, also by several processes. Its methods end with ctx; errors
+// that a caller can act on wrap one of this package's.
 type Store interface {
 	// Create begins an object of the attempt at p. The attempt's row must be in
 	// the database already, so that the clean-up knows whose files these are. The

@@ -1,0 +1,208 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/uuid"
+)
+
+// S3 keeps objects in a bucket of Amazon S3 or of a server that speaks its
+// language. It rests on conditional writes (If-None-Match), by which a name is
+// used once whoever else writes; [S3.CheckConditions] tries them. It is safe for
+// concurrent use.
+type S3 struct {
+	client   *s3.Client
+	location Location
+	ledger   Ledger
+	http     *patient
+	buffers  sync.Pool // of *[]byte with the size of a first part
+
+	trying sync.Mutex
+	tried  bool // conditions were tried and hold
+}
+
+// OpenS3 opens a part of a bucket for the installation with the given id and
+// marks it when it is empty. It fails with [ErrOtherInstallation] when it is
+// marked for another one or holds objects without a mark. Credentials come from the
+// usual places of the AWS configuration. The caller closes it.
+func OpenS3(ctx context.Context, l Location, installation uuid.UUID, ledger Ledger) (*S3, error) {
+	s, err := connectS3(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	s.ledger = ledger
+	if err := s.CheckMarker(ctx, installation); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// maxTries bounds how often a request is sent.
+const maxTries = 4
+
+// connectS3 prepares a client; nothing is sent yet.
+func connectS3(ctx context.Context, l Location) (*S3, error) {
+	if l.Timeout == 0 {
+		l.Timeout = usualTimeout
+	}
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(tuned(l.Timeout)), config.WithRetryer(newRetryer)}
+	if l.Region != "" {
+		options = append(options, config.WithRegion(l.Region))
+	}
+	conf, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	if conf.Region == "" && (l.Endpoint != "" || conf.BaseEndpoint != nil) {
+		conf.Region = "us-east-1" // what servers without regions expect in a signature
+	}
+	if conf.Region == "" {
+		return nil, fmt.Errorf("open %s: no region is known; add ?region=… to FILES_URL or set AWS_REGION", l)
+	}
+	p := &patient{limit: l.Timeout}
+	if b, ok := conf.HTTPClient.(*awshttp.BuildableClient); ok {
+		p.transport = b.GetTransport()
+	} else {
+		return nil, fmt.Errorf("read the AWS configuration: its client is a %T", conf.HTTPClient) // a change of the SDK
+	}
+	client := s3.NewFromConfig(conf, func(o *s3.Options) {
+		o.UsePathStyle, o.HTTPClient = l.PathStyle, p
+		if l.Endpoint != "" {
+			o.BaseEndpoint = &l.Endpoint
+		}
+		// Checksums are given where they are wanted; what the SDK adds by itself many servers do not know.
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	})
+	s := &S3{client: client, location: l, http: p}
+	s.buffers.New = func() any { b := make([]byte, 0, firstPart); return &b }
+	return s, nil
+}
+
+// newRetryer waits at most some seconds between tries, and never forgoes one
+// because others have failed: an attempt that ends is dearer.
+func newRetryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts, o.MaxBackoff, o.RateLimiter = maxTries, 5*time.Second, ratelimit.None
+		o.Retryables = append(o.Retryables, retry.RetryableErrorCode{Codes: map[string]struct{}{"ConditionalRequestConflict": {}, "OperationAborted": {}}})
+	})
+}
+
+// Close closes connections that are not in use.
+func (s *S3) Close() error {
+	s.http.transport.CloseIdleConnections()
+	return nil
+}
+
+// String says where the objects lie, for people.
+func (s *S3) String() string { return s.location.String() }
+
+// bucket and key name an object below the root.
+func (s *S3) bucket() *string { return &s.location.Bucket }
+
+func (s *S3) key(name string) *string { return new(path.Join(s.location.Prefix, name)) }
+
+// below is the beginning of all keys in a folder below the root; "" is the root.
+func (s *S3) below(folder string) string {
+	if prefix := path.Join(s.location.Prefix, folder); prefix != "" {
+		return prefix + "/"
+	}
+	return ""
+}
+
+// CheckMarker is [Store.CheckMarker].
+func (s *S3) CheckMarker(ctx context.Context, installation uuid.UUID) error {
+	marked, err := s.marked(ctx)
+	if errors.Is(err, ErrNotFound) {
+		return s.mark(ctx, installation)
+	}
+	if err == nil && marked != installation {
+		return fmt.Errorf("%w: %s is marked for installation %s, the database is installation %s; set FILES_URL to the right bucket and prefix",
+			ErrOtherInstallation, s, marked, installation)
+	}
+	return err
+}
+
+// marked reads the mark, or fails with [ErrNotFound].
+func (s *S3) marked(ctx context.Context) (uuid.UUID, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: s.bucket(), Key: s.key(markerName)})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("read %s: %w", markerName, s.explain(err))
+	}
+	defer out.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(out.Body, 64<<10))
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("read %s of %s: %w", markerName, s, err)
+	}
+	var m marker
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return uuid.Nil, fmt.Errorf("read %s of %s: %w", markerName, s, err)
+	}
+	return m.Installation, nil
+}
+
+func (s *S3) mark(ctx context.Context, installation uuid.UUID) error {
+	stranger, err := s.stranger(ctx)
+	if err != nil {
+		return err
+	}
+	if stranger != "" {
+		if marked, err := s.marked(ctx); err == nil && marked == installation { // another process was first, since we looked
+			return nil
+		}
+		return fmt.Errorf("%w: %s holds %q but no %s; set FILES_URL to a prefix that holds nothing", ErrOtherInstallation, s, stranger, markerName)
+	}
+	raw, err := json.MarshalIndent(marker{Installation: installation, About: "Fenceline keeps the files of exports here. Do not edit."}, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: s.bucket(), Key: s.key(markerName), Body: bytes.NewReader(raw), IfNoneMatch: aws.String("*"), ContentType: aws.String("application/json"),
+	})
+	if err = s.explain(err); err != nil && !errors.Is(err, ErrExists) {
+		return fmt.Errorf("write %s: %w", markerName, err)
+	}
+	marked, err := s.marked(ctx) // another process may have been first
+	if err == nil && marked != installation {
+		return s.CheckMarker(ctx, installation)
+	}
+	return err
+}
+
+// stranger is the name of something below the root that is neither the mark nor
+// left of a probe; empty when there is nothing.
+func (s *S3) stranger(ctx context.Context) (string, error) {
+	found, enough := "", errors.New("enough")
+	err := s.List(ctx, func(o Object) error {
+		found = o.Path
+		return enough
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return found, err
+}
+
+// Empty is [Store.Empty].
+func (s *S3) Empty(ctx context.Context) (bool, error) {
+	found, err := s.stranger(ctx)
+	return found == "", err
+}
+
+// RemoveFolder is [Store.RemoveFolder]: a bucket has no folders.
+func (s *S3) RemoveFolder(context.Context, uuid.UUID) error { return nil }
