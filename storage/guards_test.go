@@ -30,6 +30,8 @@ func TestTheDatabaseRefuses(t *testing.T) {
 	w.must(w.store.Audit(w.ctx, deed("Nadia", "acme", "job.cancelled", first.ID.String())))
 	w.link(two)
 
+	w.user("Ada", "", storage.RoleAdmin)
+
 	const guard, unique, foreign, check = "FL001", "23505", "23503", "23514"
 	for _, c := range []struct {
 		name string
@@ -51,6 +53,14 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"an export that begins with tokens", guard, "INSERT INTO fenceline.exports (tenant, kind, key, issued_token) VALUES ('a', 'b', 'c', 7)", nil},
 		{"an export to be deleted", guard, "DELETE FROM fenceline.exports WHERE id = $1", []any{first.ExportID}},
 
+		{"a user without a role", "23502", "INSERT INTO fenceline.users (name) VALUES ('Eve')", nil},
+		{"a password that is not hashed", check, "UPDATE fenceline.users SET password = 'hunter2', password_at = now()", nil},
+		{"a password since never", check, "UPDATE fenceline.users SET password_at = NULL", nil},
+		{"the last admin to be demoted", "FL011", "UPDATE fenceline.users SET role = 'operator'", nil},
+		{"the last admin to be of a tenant", "FL011", "UPDATE fenceline.users SET tenant = 'acme'", nil},
+		{"the last admin to be disabled", "FL011", "UPDATE fenceline.users SET disabled_at = now()", nil},
+		{"the last admin to be deleted", "FL011", "DELETE FROM fenceline.users", nil},
+		{"one identity of two users", unique, `INSERT INTO fenceline.identities (issuer, subject, user_id) SELECT 'i', 's', id FROM fenceline.users, generate_series(1, 2)`, nil},
 		{"a user of an unknown role", check, "INSERT INTO fenceline.users (name, role) VALUES ('Eve', 'owner')", nil},
 		{"a token with an unknown verb", check, "INSERT INTO fenceline.api_tokens (name, secret_hash, verbs) VALUES ('ci', sha256('x'), '{view,rule}')", nil},
 		{"a token that may do nothing", check, "INSERT INTO fenceline.api_tokens (name, secret_hash, verbs) VALUES ('ci', sha256('x'), '{}')", nil},

@@ -2,219 +2,266 @@ package storage
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
 )
 
 // User is a person who may look and ask.
 type User struct {
-	ID     uuid.UUID `json:"id"`
-	Name   string    `json:"name"`
-	Tenant *string   `json:"tenant,omitempty"` // nil sees every tenant
-	Role   Role      `json:"role"`
+	ID         uuid.UUID  `json:"id"`
+	Name       string     `json:"name"`
+	Tenant     *string    `json:"tenant,omitempty"` // nil sees every tenant
+	Role       Role       `json:"role"`
+	CreatedAt  time.Time  `json:"created_at"`
+	SignedInAt *time.Time `json:"signed_in_at,omitempty"` // the last time
+	DisabledAt *time.Time `json:"disabled_at,omitempty"`
+	PasswordAt *time.Time `json:"password_at,omitempty"` // since when the password is this one; nil without one
+	// Issuer is the provider that knows the user; empty for none.
+	Issuer string `json:"issuer,omitempty"`
 }
 
 // Scope is whose rows the user may see.
 func (u User) Scope() Scope { return scopeOf(u.Tenant) }
 
-// Token is an API token, without its secret.
-type Token struct {
-	ID         uuid.UUID  `json:"id"`
-	Name       string     `json:"name"`
-	Tenant     *string    `json:"tenant,omitempty"` // nil sees every tenant
-	Verbs      VerbList   `json:"verbs" gorm:"type:text[]"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
-	RevokedAt  *time.Time `json:"revoked_at,omitempty"`
-}
-
-// TableName names the table for gorm.
-func (Token) TableName() string { return "fenceline.api_tokens" }
-
-// Scope is whose rows the token may see.
-func (t Token) Scope() Scope { return scopeOf(t.Tenant) }
-
-func scopeOf(tenant *string) Scope {
-	if tenant == nil {
-		return Scope{All: true}
+// TenantName is the tenant, or empty for all.
+func (u User) TenantName() string {
+	if u.Tenant == nil {
+		return ""
 	}
-	return Scope{Tenant: *tenant}
+	return *u.Tenant
 }
 
-// tokenPrefix marks API tokens, so that a leaked one can be recognised.
-const tokenPrefix = "fl_"
+var (
+	// ErrUserExists means that there is a user of this name.
+	ErrUserExists = errors.New("there is a user of this name")
+	// ErrLastAdmin means that nobody else could let others in: the last admin of all tenants who
+	// can sign in cannot be disabled, removed, or given another role or a tenant.
+	ErrLastAdmin = errors.New("this is the last admin of all tenants who can sign in")
+)
 
-// newSecret makes a secret of 256 random bits. Only its SHA-256 is kept: what is
-// random needs no salt, and is looked up by its hash, never compared byte by byte.
-func newSecret(prefix string) (secret string, hash []byte) {
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // never fails: crypto/rand ends the program instead
-	secret = prefix + base64.RawURLEncoding.EncodeToString(raw)
-	return secret, hashSecret(secret)
+const userColumns = `u.id, u.name, u.tenant, u.role, u.created_at, u.signed_in_at, u.disabled_at, u.password_at,
+	coalesce((SELECT min(i.issuer) FROM fenceline.identities i WHERE i.user_id = u.id), '') AS issuer`
+
+// NewUser is what a user is made of.
+type NewUser struct {
+	Name   string
+	Tenant string // empty: all
+	Role   Role
+	// Password is hashed, in the PHC string format, or empty for none.
+	Password string
 }
 
-func hashSecret(secret string) []byte {
-	sum := sha256.Sum256([]byte(secret))
-	return sum[:]
-}
-
-// NewSigninLink makes the secret of a sign-in link that works once, for a while.
-func (s *Store) NewSigninLink(ctx context.Context, valid time.Duration) (string, error) {
-	secret, hash := newSecret("")
-	_, err := s.pool.Exec(ctx, `INSERT INTO fenceline.signin_links (secret_hash, expires_at)
-		VALUES ($1, clock_timestamp() + make_interval(secs => $2))`, hash, valid.Seconds())
-	if err != nil {
-		return "", fmt.Errorf("make a sign-in link: %w", err)
-	}
-	return secret, nil
-}
-
-// SigninLinkValid reports whether a link would still work, without using it up.
-func (s *Store) SigninLinkValid(ctx context.Context, secret string) (bool, error) {
-	var ok bool
-	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM fenceline.signin_links
-		WHERE secret_hash = $1 AND used_at IS NULL AND expires_at > clock_timestamp())`, hashSecret(secret)).Scan(&ok)
-	if err != nil {
-		return false, fmt.Errorf("look up a sign-in link: %w", err)
-	}
-	return ok, nil
-}
-
-// UseSigninLink uses a link up, makes the user when there is none of that name,
-// and begins a session. [ErrNotFound] when the link does not work (any more).
-func (s *Store) UseSigninLink(ctx context.Context, secret, name string, valid time.Duration) (session string, err error) {
-	session, hash := newSecret("")
-	err = s.Transaction(ctx, func(tx Tx) error {
-		used := tx.Exec(`UPDATE fenceline.signin_links SET used_at = clock_timestamp()
-			WHERE secret_hash = ? AND used_at IS NULL AND expires_at > clock_timestamp()`, hashSecret(secret))
-		if used.Error != nil {
-			return used.Error
-		}
-		if used.RowsAffected == 0 {
-			return ErrNotFound
-		}
-		if err := tx.Exec("INSERT INTO fenceline.users (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name).Error; err != nil {
-			return err
-		}
-		begun := tx.Exec(`INSERT INTO fenceline.sessions (secret_hash, user_id, expires_at)
-			SELECT ?, id, clock_timestamp() + make_interval(secs => ?) FROM fenceline.users WHERE name = ? AND disabled_at IS NULL`,
-			hash, valid.Seconds(), name)
-		if begun.Error == nil && begun.RowsAffected == 0 {
-			return ErrNotFound // the user is disabled; the link is not used up
-		}
-		return begun.Error
+// AddUser makes a user. [ErrUserExists] when the name is taken.
+func (s *Store) AddUser(ctx context.Context, n NewUser) (User, error) {
+	var u User
+	err := s.Transaction(ctx, func(tx Tx) (err error) {
+		u, err = addUser(tx, n)
+		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("sign in by link: %w", err)
-	}
-	return session, nil
-}
-
-// FirstUser answers the name of the oldest user, empty when there is none yet.
-func (s *Store) FirstUser(ctx context.Context) (string, error) {
-	var name string
-	err := s.db.WithContext(ctx).Raw("SELECT name FROM fenceline.users WHERE disabled_at IS NULL ORDER BY created_at LIMIT 1").Row().Scan(&name)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("look for a user: %w", err)
-	}
-	return name, nil
-}
-
-// SessionUser answers whose session a secret is. [ErrNotFound] when it is none or has ended.
-func (s *Store) SessionUser(ctx context.Context, secret string) (User, error) {
-	var u User
-	err := s.db.WithContext(ctx).Raw(`SELECT u.id, u.name, u.tenant, u.role FROM fenceline.sessions s JOIN fenceline.users u ON u.id = s.user_id
-		WHERE s.secret_hash = ? AND s.expires_at > clock_timestamp() AND u.disabled_at IS NULL`, hashSecret(secret)).
-		Row().Scan(&u.ID, &u.Name, &u.Tenant, &u.Role)
-	if errors.Is(err, sql.ErrNoRows) {
-		return User{}, ErrNotFound
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("look up a session: %w", err)
+		return User{}, fmt.Errorf("add user %q: %w", n.Name, err)
 	}
 	return u, nil
 }
 
-// EndSession signs a session out; one that is unknown is out already.
-func (s *Store) EndSession(ctx context.Context, secret string) error {
-	if _, err := s.pool.Exec(ctx, "DELETE FROM fenceline.sessions WHERE secret_hash = $1", hashSecret(secret)); err != nil {
-		return fmt.Errorf("end a session: %w", err)
+func addUser(tx Tx, n NewUser) (User, error) {
+	var u User
+	res := tx.Raw(`INSERT INTO fenceline.users AS u (name, tenant, role, password, password_at)
+		VALUES (?, ?, ?, ?, CASE WHEN ?::text IS NOT NULL THEN clock_timestamp() END) ON CONFLICT (name) DO NOTHING RETURNING `+userColumns,
+		n.Name, nullable(n.Tenant), n.Role, nullable(n.Password), nullable(n.Password)).Scan(&u)
+	if res.Error == nil && res.RowsAffected == 0 {
+		return u, ErrUserExists
+	}
+	return u, res.Error
+}
+
+// User answers a user in a scope. [ErrNotFound] when there is none.
+func (s *Store) User(ctx context.Context, scope Scope, id uuid.UUID) (User, error) {
+	return s.oneUser(ctx, scope, "u.id = ?", id)
+}
+
+// UserByName answers a user in a scope by the name. [ErrNotFound] when there is none.
+func (s *Store) UserByName(ctx context.Context, scope Scope, name string) (User, error) {
+	return s.oneUser(ctx, scope, "u.name = ?", name)
+}
+
+func (s *Store) oneUser(ctx context.Context, scope Scope, where string, arg any) (User, error) {
+	var u User
+	res := scope.where(s.users(ctx), "u.tenant").Where(where, arg).Limit(1).Scan(&u)
+	if res.Error != nil {
+		return u, fmt.Errorf("look up a user: %w", res.Error)
+	}
+	if res.RowsAffected == 0 {
+		return u, fmt.Errorf("user %v: %w", arg, ErrNotFound)
+	}
+	return u, nil
+}
+
+func (s *Store) users(ctx context.Context) *gorm.DB {
+	return s.db.WithContext(ctx).Table("fenceline.users u").Select(userColumns)
+}
+
+// Users lists the users of a scope by name, those behind a name; more says that
+// there are others behind them.
+func (s *Store) Users(ctx context.Context, scope Scope, after string, limit int) (list []User, more bool, err error) {
+	q := scope.where(s.users(ctx), "u.tenant")
+	if after != "" {
+		q = q.Where("u.name > ?", after)
+	}
+	if err := q.Order("u.name").Limit(limit + 1).Scan(&list).Error; err != nil {
+		return nil, false, fmt.Errorf("list users: %w", err)
+	}
+	if len(list) > limit {
+		return list[:limit], true, nil
+	}
+	return list, false, nil
+}
+
+// UserChange is what is to change of a user; nil fields stay.
+type UserChange struct {
+	Role     *Role
+	Tenant   *string // empty: all
+	Disabled *bool
+	Password *string // hashed; empty takes it away
+	// Keep is the secret of the one session that goes on; all others of the user end.
+	Keep string
+}
+
+// ChangeUser changes a user of a scope, and ends all sessions but the one to keep:
+// what they were begun with no longer holds. [ErrLastAdmin] when nobody could let
+// others in afterwards.
+func (s *Store) ChangeUser(ctx context.Context, scope Scope, id uuid.UUID, c UserChange) (User, error) {
+	set := map[string]any{}
+	if c.Role != nil {
+		set["role"] = *c.Role
+	}
+	if c.Tenant != nil {
+		set["tenant"] = nullable(*c.Tenant)
+	}
+	if c.Disabled != nil {
+		set["disabled_at"] = gorm.Expr("CASE WHEN ? THEN coalesce(disabled_at, clock_timestamp()) END", *c.Disabled)
+	}
+	if c.Password != nil {
+		set["password"] = nullable(*c.Password)
+		set["password_at"] = gorm.Expr("CASE WHEN ?::text IS NOT NULL THEN clock_timestamp() END", nullable(*c.Password))
+	}
+	err := s.Transaction(ctx, func(tx Tx) error {
+		res := scope.where(tx.Table("fenceline.users"), "tenant").Where("id = ?", id).Updates(set)
+		if res.Error == nil && res.RowsAffected == 0 {
+			return ErrNotFound
+		}
+		if res.Error != nil {
+			return res.Error
+		}
+		// The row is locked now: a sign-in that was checked against the old row has its
+		// session here already, and one that was not must check again.
+		return tx.Exec("DELETE FROM fenceline.sessions WHERE user_id = ? AND secret_hash <> ?", id, hashSecret(c.Keep)).Error
+	})
+	if err != nil {
+		return User{}, fmt.Errorf("change user %s: %w", id, lastAdmin(err))
+	}
+	return s.User(ctx, Scope{All: true}, id)
+}
+
+// RemoveUser removes a user of a scope with its sessions and identities. What the
+// user asked for keeps the name.
+func (s *Store) RemoveUser(ctx context.Context, scope Scope, id uuid.UUID) error {
+	err := s.Transaction(ctx, func(tx Tx) error {
+		res := scope.where(tx.Table("fenceline.users"), "tenant").Where("id = ?", id).Delete(nil)
+		if res.Error == nil && res.RowsAffected == 0 {
+			return ErrNotFound
+		}
+		return res.Error
+	})
+	if err != nil {
+		return fmt.Errorf("remove user %s: %w", id, lastAdmin(err))
 	}
 	return nil
 }
 
-// NewToken makes an API token for a tenant, or for all when tenant is empty, that
-// may do what the verbs say; none are all of them. The secret is answered here
-// and never again.
-func (s *Store) NewToken(ctx context.Context, name, tenant string, verbs ...Verb) (Token, string, error) {
-	if len(verbs) == 0 {
-		verbs = Verbs()
+func lastAdmin(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "FL011" {
+		return ErrLastAdmin
 	}
-	secret, hash := newSecret(tokenPrefix)
-	t := Token{Name: name, Tenant: nullable(tenant), Verbs: verbs}
-	err := s.pool.QueryRow(ctx, "INSERT INTO fenceline.api_tokens (name, tenant, secret_hash, verbs) VALUES ($1, $2, $3, $4::text[]) RETURNING id, created_at",
-		name, t.Tenant, hash, verbs).Scan(&t.ID, &t.CreatedAt)
-	if err != nil {
-		return Token{}, "", fmt.Errorf("make API token %q: %w", name, err)
-	}
-	return t, secret, nil
+	return err
 }
 
-// TokenBySecret answers which token a secret is and notes its use, to the
-// minute. [ErrNotFound] when it is none or was revoked.
-func (s *Store) TokenBySecret(ctx context.Context, secret string) (Token, error) {
-	var t Token
-	hash := hashSecret(secret)
-	err := s.db.WithContext(ctx).Raw(`SELECT id, name, tenant, verbs, created_at, last_used_at FROM fenceline.api_tokens
-		WHERE secret_hash = ? AND revoked_at IS NULL`, hash).Row().Scan(&t.ID, &t.Name, &t.Tenant, &t.Verbs, &t.CreatedAt, &t.LastUsedAt)
+// PasswordOf answers the hash of a user's password, empty when there is no such user
+// who may sign in with one; and whose it is.
+func (s *Store) PasswordOf(ctx context.Context, name string) (id uuid.UUID, hash string, err error) {
+	err = s.db.WithContext(ctx).Raw("SELECT id, coalesce(password, '') FROM fenceline.users WHERE name = ? AND disabled_at IS NULL", name).Row().Scan(&id, &hash)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Token{}, ErrNotFound
+		return uuid.Nil, "", nil
 	}
 	if err != nil {
-		return Token{}, fmt.Errorf("look up an API token: %w", err)
+		return uuid.Nil, "", fmt.Errorf("look up a user: %w", err)
 	}
-	_, err = s.pool.Exec(ctx, `UPDATE fenceline.api_tokens SET last_used_at = clock_timestamp()
-		WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')`, t.ID)
-	if err != nil {
-		return Token{}, fmt.Errorf("note the use of API token %q: %w", t.Name, err)
-	}
-	return t, nil
+	return id, hash, nil
 }
 
-// Tokens lists the API tokens, the newest first.
-func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
-	var list []Token
-	if err := s.db.WithContext(ctx).Omit("secret_hash").Order("created_at DESC").Limit(1000).Find(&list).Error; err != nil {
-		return nil, fmt.Errorf("list API tokens: %w", err)
-	}
-	return list, nil
-}
-
-// RevokeToken ends a token for good.
-func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
-	tag, err := s.pool.Exec(ctx, "UPDATE fenceline.api_tokens SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = $1", id)
-	if err != nil {
-		return fmt.Errorf("revoke API token %s: %w", id, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("API token %s: %w", id, ErrNotFound)
+// Rehash replaces the hash of a password by another of the same password; sessions go on.
+func (s *Store) Rehash(ctx context.Context, id uuid.UUID, old, hash string) error {
+	if _, err := s.pool.Exec(ctx, "UPDATE fenceline.users SET password = $3 WHERE id = $1 AND password = $2", id, old, hash); err != nil {
+		return fmt.Errorf("hash the password of user %s again: %w", id, err)
 	}
 	return nil
 }
 
-// PruneSecrets removes sessions and sign-in links that ended more than a day ago.
-func (s *Store) PruneSecrets(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, `WITH links AS (DELETE FROM fenceline.signin_links WHERE expires_at < clock_timestamp() - interval '1 day')
-		DELETE FROM fenceline.sessions WHERE expires_at < clock_timestamp() - interval '1 day'`)
-	if err != nil {
-		return fmt.Errorf("prune sessions: %w", err)
+// TenantUse is a tenant that is known, because somebody or something is of it.
+type TenantUse struct {
+	Name    string
+	Exports int64 // counted up to [TenantCountCap]
+	Users   int64
+	Tokens  int64 // that work
+}
+
+// TenantCountCap is where counting stops: this many means this many or more.
+const TenantCountCap = 1000
+
+// Tenants lists the tenants of a scope that exports, users or tokens are of, by name.
+// It skips from name to name in the indexes, so its cost is that of the tenants.
+func (s *Store) Tenants(ctx context.Context, scope Scope, after string, limit int) (list []TenantUse, more bool, err error) {
+	const names = `WITH RECURSIVE t(name) AS (
+			SELECT least((SELECT min(tenant) FROM fenceline.exports WHERE tenant > $1), (SELECT min(tenant) FROM fenceline.users WHERE tenant > $1),
+				(SELECT min(tenant) FROM fenceline.api_tokens WHERE tenant > $1))
+			UNION ALL
+			SELECT least((SELECT min(tenant) FROM fenceline.exports WHERE tenant > t.name), (SELECT min(tenant) FROM fenceline.users WHERE tenant > t.name),
+				(SELECT min(tenant) FROM fenceline.api_tokens WHERE tenant > t.name)) FROM t WHERE t.name IS NOT NULL
+		), known AS (SELECT name FROM t WHERE name IS NOT NULL LIMIT $2)`
+	const one = `WITH known AS (SELECT $1::text AS name LIMIT $2)`
+	from, first := names, after
+	if !scope.All {
+		from, first = one, scope.Tenant
 	}
-	return nil
+	rows, err := s.pool.Query(ctx, from+` SELECT known.name,
+			(SELECT count(*) FROM (SELECT FROM fenceline.exports WHERE tenant = known.name LIMIT $3) x),
+			(SELECT count(*) FROM (SELECT FROM fenceline.users WHERE tenant = known.name LIMIT $3) x),
+			(SELECT count(*) FROM (SELECT FROM fenceline.api_tokens WHERE tenant = known.name AND revoked_at IS NULL
+				AND (expires_at IS NULL OR expires_at > clock_timestamp()) LIMIT $3) x)
+		FROM known ORDER BY known.name`, first, limit+1, TenantCountCap)
+	if err != nil {
+		return nil, false, fmt.Errorf("list tenants: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var t TenantUse
+		if err := rows.Scan(&t.Name, &t.Exports, &t.Users, &t.Tokens); err != nil {
+			return nil, false, fmt.Errorf("list tenants: %w", err)
+		}
+		list = append(list, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, false, fmt.Errorf("list tenants: %w", err)
+	}
+	if len(list) > limit {
+		return list[:limit], true, nil
+	}
+	return list, false, nil
 }

@@ -7,23 +7,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fenceline/fenceline/storage"
 )
 
 func TestSigninLinkWorksOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	secret, err := w.store.NewSigninLink(w.ctx, time.Minute)
+	secret, err := w.store.NewSigninLink(w.ctx, uuid.Nil, time.Minute)
 	w.must(err)
-	if ok, err := w.store.SigninLinkValid(w.ctx, secret); err != nil || !ok {
-		t.Fatalf("a fresh link: %t, %v", ok, err)
+	if _, err := w.store.LinkUser(w.ctx, secret); err != nil {
+		t.Fatalf("a fresh link: %v", err)
 	}
 	var mu sync.Mutex
 	var sessions []string
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			session, err := w.store.UseSigninLink(w.ctx, secret, "Ada", time.Hour)
+			_, session, err := w.store.UseSigninLink(w.ctx, secret, "Ada", storage.Visitor{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -46,18 +48,24 @@ func TestSigninLinkWorksOnce(t *testing.T) {
 	if _, err := w.store.SessionUser(w.ctx, sessions[0]); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a session that was ended: %v", err)
 	}
-	w.exec("UPDATE fenceline.users SET disabled_at = now()")
-	forDisabled, err := w.store.NewSigninLink(w.ctx, time.Minute)
+	bob, err := w.store.AddUser(w.ctx, storage.NewUser{Name: "Bob", Role: storage.RoleViewer})
 	w.must(err)
-	if _, err := w.store.UseSigninLink(w.ctx, forDisabled, "Ada", time.Hour); !errors.Is(err, storage.ErrNotFound) {
+	forDisabled, err := w.store.NewSigninLink(w.ctx, bob.ID, time.Minute)
+	w.must(err)
+	if name, err := w.store.LinkUser(w.ctx, forDisabled); err != nil || name != "Bob" {
+		t.Errorf("a link of Bob's is %q, %v", name, err)
+	}
+	w.change(bob, storage.UserChange{Disabled: new(true)})
+	if _, _, err := w.store.UseSigninLink(w.ctx, forDisabled, "Ada", storage.Visitor{}); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a disabled user: %v", err)
 	}
-	if ok, err := w.store.SigninLinkValid(w.ctx, forDisabled); err != nil || !ok {
-		t.Errorf("the link was used up for nothing: %t, %v", ok, err)
+	w.change(bob, storage.UserChange{Disabled: new(false)})
+	if u, _, err := w.store.UseSigninLink(w.ctx, forDisabled, "Ada", storage.Visitor{}); err != nil || u.Name != "Bob" || u.Role != storage.RoleViewer {
+		t.Errorf("the link was used up for nothing: %+v, %v", u, err)
 	}
-	expired, err := w.store.NewSigninLink(w.ctx, -time.Minute)
+	expired, err := w.store.NewSigninLink(w.ctx, uuid.Nil, -time.Minute)
 	w.must(err)
-	if _, err := w.store.UseSigninLink(w.ctx, expired, "Ada", time.Hour); !errors.Is(err, storage.ErrNotFound) {
+	if _, _, err := w.store.UseSigninLink(w.ctx, expired, "Ada", storage.Visitor{}); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("an expired link: %v", err)
 	}
 }
@@ -65,11 +73,11 @@ func TestSigninLinkWorksOnce(t *testing.T) {
 func TestSecretsAreKeptHashed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	link, err := w.store.NewSigninLink(w.ctx, time.Minute)
+	link, err := w.store.NewSigninLink(w.ctx, uuid.Nil, time.Minute)
 	w.must(err)
 	token, secret, err := w.store.NewToken(w.ctx, "ci", "acme")
 	w.must(err)
-	session, err := w.store.UseSigninLink(w.ctx, link, "Ada", time.Hour)
+	_, session, err := w.store.UseSigninLink(w.ctx, link, "Ada", storage.Visitor{})
 	w.must(err)
 	if !strings.HasPrefix(secret, "fl_") {
 		t.Errorf("a token that nobody would recognise: %.3s", secret)
@@ -93,7 +101,7 @@ func TestSecretsAreKeptHashed(t *testing.T) {
 			t.Errorf("secret %q: %v", wrong, err)
 		}
 	}
-	w.must(w.store.RevokeToken(w.ctx, token.ID))
+	w.must(w.store.RevokeToken(w.ctx, everything, token.ID))
 	if _, err := w.store.TokenBySecret(w.ctx, secret); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a revoked token: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -206,11 +208,35 @@ func TestEveryStatementWorksBehindAPooler(t *testing.T) {
 	_, err = w.store.TokenBySecret(w.ctx, secret)
 	w.must(err)
 	_, err = w.store.Tokens(w.ctx)
-	w.must(errors.Join(err, w.store.RevokeToken(w.ctx, token.ID), w.store.PruneSecrets(w.ctx)))
-	link, err := w.store.NewSigninLink(w.ctx, time.Minute)
+	w.must(errors.Join(err, w.store.RevokeToken(w.ctx, everything, token.ID), w.store.PruneSecrets(w.ctx)))
+	everyPerson(w)
+}
+
+func everyPerson(w *world) {
+	w.t.Helper()
+	link, err := w.store.NewSigninLink(w.ctx, uuid.Nil, time.Minute)
 	w.must(err)
-	session, err := w.store.UseSigninLink(w.ctx, link, "Ada", time.Hour)
+	_, err = w.store.LinkUser(w.ctx, link)
+	w.must(err)
+	ada, session, err := w.store.UseSigninLink(w.ctx, link, "Ada", storage.Visitor{})
 	w.must(err)
 	_, err = w.store.SessionUser(w.ctx, session)
 	w.must(err)
+	bob, err := w.store.AddUser(w.ctx, storage.NewUser{Name: "Bob", Tenant: "acme", Role: storage.RoleViewer, Password: "$argon2id$x"})
+	w.must(err)
+	_, hash, err := w.store.PasswordOf(w.ctx, "Bob")
+	w.must(errors.Join(err, w.store.Rehash(w.ctx, bob.ID, hash, "$argon2id$y")))
+	_, _, err = w.store.BeginSession(w.ctx, bob.ID, storage.ViaPassword, "$argon2id$y", storage.Visitor{})
+	w.must(err)
+	w.change(bob, storage.UserChange{Role: new(storage.RoleOperator), Tenant: new("globex"), Disabled: new(true), Password: new("$argon2id$z")})
+	_, _, err = w.store.Users(w.ctx, storage.Scope{Tenant: "globex"}, "A", 10)
+	w.must(err)
+	list, err := w.store.Sessions(w.ctx, ada.ID, session)
+	w.must(errors.Join(err, w.store.EndSessionOf(w.ctx, ada.ID, list[0].ID)))
+	_, err = w.store.EndSessionsOf(w.ctx, ada.ID, "")
+	w.must(err)
+	_, _, err = w.store.Tenants(w.ctx, everything, "", 10)
+	w.must(err)
+	_, _, err = w.store.TokenPage(w.ctx, storage.Scope{Tenant: "acme"}, uuid.New(), 10)
+	w.must(errors.Join(err, w.store.RemoveUser(w.ctx, everything, bob.ID)))
 }

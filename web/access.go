@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -14,7 +16,8 @@ import (
 type principal struct {
 	name  string
 	scope storage.Scope
-	token bool // a program with an API token, not a person with a session
+	token bool      // a program with an API token, not a person with a session
+	user  uuid.UUID // of the person; nil for a token
 	verbs []storage.Verb
 }
 
@@ -72,7 +75,7 @@ func (s *Server) bySession(r *http.Request) (principal, error) {
 	if errors.Is(err, storage.ErrNotFound) {
 		return principal{}, errSignIn
 	}
-	return principal{name: u.Name, scope: u.Scope(), verbs: u.Role.Verbs()}, err
+	return principal{name: u.Name, scope: u.Scope(), user: u.ID, verbs: u.Role.Verbs()}, err
 }
 
 // session is the secret in the session cookie, or empty.

@@ -12,6 +12,7 @@ import (
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/web/password"
 )
 
 // failure is an error with its status: what the caller is told. Its texts are
@@ -45,6 +46,9 @@ var (
 	errBatchEnded   = &failure{409, "batch-ended", "The batch takes no more jobs", "It was cancelled, or its end was acted on."}
 	errEnded        = &failure{409, "job-ended", "The job has ended", "A job that has ended cannot be cancelled."}
 	errTargetExists = &failure{409, "target-exists", "The name is taken", "There is a target of this name. Remove it first, or choose another name."}
+	errUserExists   = &failure{409, "user-exists", "The name is taken", "There is a user of this name. Choose another one."}
+	errLastAdmin    = &failure{409, "last-admin", "The last admin stays", "Nobody else could let others in: make another user an admin of all tenants first."}
+	errNotYours     = &failure{403, "not-yours", "Not allowed", "Somebody else asked for this job. Who asked, or an operator, may cancel it."}
 	errGone         = &failure{410, "gone", "Gone", "It was deleted."}
 	errFilesGone    = &failure{410, "files-gone", "These files are gone",
 		"This publication was replaced by a newer one and its files were cleaned up. The page of the export has the current file."}
@@ -53,15 +57,16 @@ var (
 	errKeyReused = &failure{422, "idempotency-key-reused", "The idempotency key was used before",
 		"The same Idempotency-Key came with another request before. Use a new key for a new request."}
 	errInternal = &failure{500, "internal", "Something went wrong", "The server could not answer. Its log has more under the request id."}
+	errHashBusy = &failure{503, "busy", "Too many sign in at once", "Wait a moment and try again."}
 	errSlow     = &failure{503, "unavailable", "Not available", "The database did not answer in time. Try again in a moment."}
 )
 
-// busyError says that an address has to wait.
+// busyError says that who tries to sign in has to wait.
 type busyError struct{ wait time.Duration }
 
 // Error says for how long.
 func (b *busyError) Error() string {
-	return fmt.Sprintf("Too many sign-in links that did not work came from this address. Wait %s and try again.", showDuration(b.wait.Round(time.Second)))
+	return fmt.Sprintf("There were too many attempts to sign in that failed. Wait %s and try again.", showDuration(max(b.wait.Round(time.Second), time.Second)))
 }
 
 // problem is an answer in the form of RFC 9457.
@@ -100,6 +105,10 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errMissing, nil
 	case errors.Is(err, storage.ErrGone):
 		return errGone, nil
+	case errors.Is(err, storage.ErrUserExists):
+		return errUserExists, nil
+	case errors.Is(err, storage.ErrLastAdmin):
+		return errLastAdmin, nil
 	case errors.Is(err, storage.ErrNotFailed):
 		return errNotFailed, nil
 	case errors.Is(err, storage.ErrTargetExists):
@@ -118,6 +127,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errKeyReused, nil
 	case errors.Is(err, storage.ErrCursor):
 		return &failure{400, "cursor", "Not a page of this list", "The cursor is not one that this list gave out. Start again without it."}, nil
+	case errors.Is(err, password.ErrBusy):
+		return errHashBusy, nil
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, storage.ErrUnknownOutcome):
 		return errSlow, nil
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxTracked bounds how many addresses a limiter remembers.
+// maxTracked bounds how many addresses or names a limiter remembers.
 const maxTracked = 4096
 
-// limiter counts failures per address in windows of time. Its memory is bounded:
+// limiter counts failures per address, or per name, in windows of time. Its memory is bounded:
 // when too many addresses are tracked, those whose window is over are forgotten,
 // and when there are none, all are. It is safe for concurrent use.
 type limiter struct {
@@ -45,6 +45,39 @@ func (l *limiter) blocked(key string) time.Duration {
 func (l *limiter) failed(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.count(key)
+}
+
+// take counts a try before its outcome is known, or answers for how long to wait.
+func (l *limiter) take(key string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t, now := l.seen[key], l.now()
+	if t.count >= l.most && now.Before(t.ends) {
+		return t.ends.Sub(now)
+	}
+	l.count(key)
+	return 0
+}
+
+// giveBack takes back what [limiter.take] counted, because the try was none that failed.
+func (l *limiter) giveBack(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.seen[key]; t.count > 0 {
+		t.count--
+		l.seen[key] = t
+	}
+}
+
+// clear forgets what was counted.
+func (l *limiter) clear(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, key)
+}
+
+func (l *limiter) count(key string) {
 	now := l.now()
 	t, known := l.seen[key]
 	if !known && len(l.seen) >= maxTracked {

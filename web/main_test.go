@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -156,18 +157,25 @@ func (w *world) token(tenant string) creds {
 	return creds{"Authorization", "Bearer " + secret}
 }
 
-// person makes a user of a tenant, or of all when tenant is empty, and a session.
+// person makes an admin of a tenant, or of all when tenant is empty, and a session.
 func (w *world) person(name, tenant string) creds {
 	w.t.Helper()
-	link := must(w.store.NewSigninLink(w.ctx, time.Minute))(w.t)
-	secret := must(w.store.UseSigninLink(w.ctx, link, name, time.Hour))(w.t)
-	if tenant != "" {
-		err := w.store.Transaction(w.ctx, func(tx storage.Tx) error {
-			return tx.Exec("UPDATE fenceline.users SET tenant = ? WHERE name = ?", tenant, name).Error
-		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+	return w.personAs(name, tenant, storage.RoleAdmin)
+}
+
+// personAs makes a user with a role, unless there is one of the name, and a session.
+func (w *world) personAs(name, tenant string, role storage.Role) creds {
+	w.t.Helper()
+	u, err := w.store.AddUser(w.ctx, storage.NewUser{Name: name, Tenant: tenant, Role: role})
+	if errors.Is(err, storage.ErrUserExists) {
+		u, err = w.store.UserByName(w.ctx, storage.Scope{All: true}, name)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, secret, err := w.store.BeginSession(w.ctx, u.ID, storage.ViaLink, "", storage.Visitor{})
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	return creds{"Cookie", "fenceline=" + secret}
 }

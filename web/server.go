@@ -16,6 +16,7 @@ import (
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
+	"github.com/fenceline/fenceline/web/password"
 )
 
 // Config is what a [Server] stands on. Store, Files, Dispatcher, Reports, Targets and Log
@@ -66,7 +67,9 @@ type Server struct {
 	nav     []navGroup
 	paths   map[string]bool // the routes that there are, as in "GET /new"
 	events  *hub
-	signins *limiter
+	signins *limiter // by address
+	names   *limiter // by name
+	hasher  *password.Hasher
 	handler http.Handler
 	// stopping is closed when the server begins to shut down.
 	stopping chan struct{}
@@ -78,6 +81,7 @@ func New(c Config) *Server {
 		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
 		ready: c.Ready, lease: c.Lease, assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
+		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
 		stopping: make(chan struct{}),
 	}
 	s.pages = newPages(s.assets)

@@ -1,26 +1,30 @@
 package web
 
 import (
+	"crypto/sha256"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/web/people"
 )
 
 const (
-	// sessionTime is how long a sign-in lasts.
-	sessionTime = 7 * 24 * time.Hour
-	// maxFailedSignins is how often a minute an address may come with a link that does not work.
+	// maxFailedSignins is how often a minute an address may fail to sign in.
 	maxFailedSignins = 10
+	// maxFailedNames is how often in [nameWindow] signing in under a name may fail, from
+	// wherever: many addresses must not be worth more than one.
+	maxFailedNames = 10
+	nameWindow     = 15 * time.Minute
 	// maxForm bounds the body of a form, in bytes.
 	maxForm = 256 << 10
-	// maxName bounds a user's name, in characters; the database has the same bound.
-	maxName = 100
 )
 
 // signinView is the sign-in page in all its states.
@@ -29,7 +33,7 @@ type signinView struct {
 	// AskName is true when there is no user yet: who signs in first says who it is.
 	AskName bool
 	Name    string // the user as whom one signs in, or what was typed
-	Problem string // about the name
+	Problem string // about the name, or about name and password
 	Refused bool   // the link does not work
 }
 
@@ -44,60 +48,142 @@ func (s *Server) signinPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		return s.showSignin(w, r, http.StatusOK, signinView{})
 	}
-	if err := s.tryLink(w, r, token); err != nil {
+	name, err := s.tryLink(r, token)
+	if err != nil {
 		return s.refuseLink(w, r, err)
 	}
-	first, err := s.store.FirstUser(r.Context())
-	if err != nil {
-		return err
-	}
-	return s.showSignin(w, r, http.StatusOK, signinView{Token: token, AskName: first == "", Name: first})
+	return s.showSignin(w, r, http.StatusOK, signinView{Token: token, AskName: name == "", Name: name})
 }
 
-// tryLink fails with [storage.ErrNotFound] when a link does not work, and with
-// a [*busyError] when its address has tried too many.
-func (s *Server) tryLink(w http.ResponseWriter, r *http.Request, token string) error {
+// tryLink answers as whom a link signs in. It fails with [storage.ErrNotFound] when the
+// link does not work, and with a [*busyError] when its address has failed too often.
+func (s *Server) tryLink(r *http.Request, token string) (string, error) {
 	if wait := s.signins.blocked(clientKey(r.RemoteAddr)); wait > 0 {
-		return &busyError{wait}
+		return "", &busyError{wait}
 	}
 	if len(token) > maxSecret {
-		return storage.ErrNotFound
+		return "", storage.ErrNotFound
 	}
-	valid, err := s.store.SigninLinkValid(r.Context(), token)
-	if err == nil && !valid {
-		err = storage.ErrNotFound
-	}
-	return err
+	return s.store.LinkUser(r.Context(), token)
 }
 
-// signin uses a link up and begins a session.
+// signin begins a session, by a link or by name and password.
 func (s *Server) signin(w http.ResponseWriter, r *http.Request) error {
 	if err := parseForm(w, r); err != nil {
 		return err
 	}
 	token := r.PostForm.Get("token")
-	if err := s.tryLink(w, r, token); err != nil {
+	if token == "" && r.PostForm.Has("password") {
+		return s.signinByPassword(w, r)
+	}
+	name, err := s.tryLink(r, token)
+	if err != nil {
 		return s.refuseLink(w, r, err)
 	}
-	name, err := s.store.FirstUser(r.Context())
+	if name == "" {
+		name = people.Name(r.PostForm.Get("name"))
+		if problem := people.CheckName(name); problem != "" {
+			return s.showSignin(w, r, http.StatusUnprocessableEntity, signinView{Token: token, AskName: true, Name: name, Problem: problem})
+		}
+	}
+	u, secret, err := s.store.UseSigninLink(r.Context(), token, name, visitor(r))
+	if err != nil {
+		return s.refuseLink(w, r, err)
+	}
+	return s.signedIn(w, r, u, storage.ViaLink, secret)
+}
+
+// signinByPassword compares a password. What fails says nothing about which of the two
+// was wrong, nor in the time that it takes.
+func (s *Server) signinByPassword(w http.ResponseWriter, r *http.Request) error {
+	name, text := people.Name(r.PostForm.Get("name")), r.PostForm.Get("password")
+	address, user := clientKey(r.RemoteAddr), nameKey(name)
+	// Counted before it is known: a thousand tries at once must not all find the count at zero.
+	wait := s.signins.take(address)
+	if wait == 0 {
+		wait = s.names.take(user)
+	}
+	if wait > 0 {
+		s.log.Warn("too many attempts to sign in", "request_id", of(r).id, "address", address)
+		return &busyError{wait}
+	}
+	id, hash, err := s.store.PasswordOf(r.Context(), name)
 	if err != nil {
 		return err
 	}
-	if name == "" {
-		given := strings.TrimSpace(r.PostForm.Get("name"))
-		if problem := checkName(given); problem != "" {
-			return s.showSignin(w, r, http.StatusUnprocessableEntity, signinView{Token: token, AskName: true, Name: given, Problem: problem})
-		}
-		name = given
-	}
-	secret, err := s.store.UseSigninLink(r.Context(), token, name, sessionTime)
+	ok, stale, err := s.hasher.Verify(r.Context(), hash, text)
 	if err != nil {
-		return s.refuseLink(w, r, err)
+		return err
 	}
-	s.setSession(w, secret, int(sessionTime.Seconds()))
-	s.log.Info("signed in", "request_id", of(r).id, "who", name)
+	if !ok {
+		return s.refusePassword(w, r, name)
+	}
+	if stale {
+		if hash, err = s.rehash(r, id, hash, text); err != nil {
+			return err
+		}
+	}
+	u, secret, err := s.store.BeginSession(r.Context(), id, storage.ViaPassword, hash, visitor(r))
+	if errors.Is(err, storage.ErrNotFound) { // it was changed, or the user disabled, this instant
+		return s.refusePassword(w, r, name)
+	}
+	if err != nil {
+		return err
+	}
+	s.signins.giveBack(address)
+	s.names.clear(user)
+	return s.signedIn(w, r, u, storage.ViaPassword, secret)
+}
+
+func (s *Server) refusePassword(w http.ResponseWriter, r *http.Request, name string) error {
+	s.log.Warn("sign-in refused", "request_id", of(r).id, "address", clientKey(r.RemoteAddr))
+	return s.showSignin(w, r, http.StatusForbidden, signinView{Name: name, Problem: "This name and this password do not go together."})
+}
+
+// rehash makes a hash of today's strength of a password that was just given.
+func (s *Server) rehash(r *http.Request, id uuid.UUID, old, text string) (string, error) {
+	fresh, err := s.hasher.Hash(r.Context(), text)
+	if err != nil {
+		return "", err
+	}
+	return fresh, s.store.Rehash(r.Context(), id, old, fresh)
+}
+
+// signedIn hands the session to the browser, in place of an earlier one.
+func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, u storage.User, via, secret string) error {
+	if before := s.session(r); before != "" {
+		if err := s.store.EndSession(r.Context(), before); err != nil {
+			return err
+		}
+	}
+	s.setSession(w, secret, int(storage.SessionTime.Seconds()))
+	s.log.Info("signed in", "request_id", of(r).id, "who", u.Name, "via", via)
+	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
+}
+
+// visitor is what the list of sessions shows of a request.
+func visitor(r *http.Request) storage.Visitor {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	clean := func(text string) string {
+		return strings.Map(func(c rune) rune {
+			if unicode.IsControl(c) {
+				return -1
+			}
+			return c
+		}, strings.ToValidUTF8(text, ""))
+	}
+	return storage.Visitor{Address: clean(host), Browser: clean(r.UserAgent())}
+}
+
+// nameKey is what a name is counted under; names are as long as somebody likes.
+func nameKey(name string) string {
+	sum := sha256.Sum256([]byte(strings.ToLower(name)))
+	return string(sum[:])
 }
 
 // refuseLink answers for a link that does not work, and counts it.
@@ -123,18 +209,6 @@ func (s *Server) signout(w http.ResponseWriter, r *http.Request) error {
 	s.setSession(w, "", -1)
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	return nil
-}
-
-func checkName(name string) string {
-	switch {
-	case name == "":
-		return "Enter your name, as others should read it."
-	case utf8.RuneCountInString(name) > maxName:
-		return "Enter a shorter name: at most 100 characters."
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return "Enter a name without control characters."
-	}
-	return ""
 }
 
 // parseForm reads a form's body, within bounds of size and time.

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 func (w *world) link() string {
 	w.t.Helper()
-	return must(w.store.NewSigninLink(w.ctx, time.Minute))(w.t)
+	return must(w.store.NewSigninLink(w.ctx, uuid.Nil, time.Minute))(w.t)
 }
 
 func TestSignin(t *testing.T) {

@@ -78,7 +78,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.queueCmd(), c.workerCmd(), c.maintenanceCmd(),
 		c.fenceCmd(),
 		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(),
-		c.signinCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd(),
+		c.signinCmd(), c.userCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd(),
 	}
 }
 

@@ -25,6 +25,7 @@ func (c *cli) completions(root *cobra.Command) {
 		"schedule put": nil, "job show": jobNames(""), "job cancel": jobNames(storage.JobRunning), "job retry": jobNames(storage.JobFailed),
 		"queue retry": jobNames(storage.JobFailed), "queue forget": jobNames(storage.JobFailed),
 		"notify show": targetNames, "notify test": targetNames, "notify rotate": targetNames, "notify enable": targetNames, "notify disable": targetNames, "notify remove": targetNames,
+		"user role": userNames, "user password": userNames, "user disable": userNames, "user enable": userNames, "user remove": userNames,
 		"queue pause": queueNames, "queue resume": queueNames, "queue clear": queueNames, "queue monitor": queueNames,
 	} {
 		if cmd, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
@@ -149,6 +150,17 @@ func targetNames(ctx context.Context, c *cli) (found []string) {
 		list, err := store.Targets(ctx, everything)
 		for _, t := range list {
 			found = append(found, t.Name+"\t"+t.Kind+" of "+t.Tenant)
+		}
+		return err
+	})
+	return found
+}
+
+func userNames(ctx context.Context, c *cli) (found []string) {
+	_ = c.withStore(ctx, func(ctx context.Context, store *storage.Store) error {
+		list, _, err := store.Users(ctx, everything, "", 200)
+		for _, u := range list {
+			found = append(found, u.Name+"\t"+string(u.Role)+" of "+orAllTenants(u.Tenant))
 		}
 		return err
 	})

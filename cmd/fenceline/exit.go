@@ -51,7 +51,8 @@ func exitCode(err error) int {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrNoSeries), errors.Is(err, report.ErrNotFound):
 		return exitNotFound
 	case errors.Is(err, storage.ErrFenced), errors.Is(err, storage.ErrKeyReused), errors.Is(err, storage.ErrGone), errors.Is(err, storage.ErrSeriesExists), errors.Is(err, storage.ErrTargetExists), errors.Is(err, storage.ErrVoid), errors.Is(err, storage.ErrNotFailed), errors.Is(err, storage.ErrCondemned),
-		errors.Is(err, storage.ErrFromFile), errors.Is(err, storage.ErrNameTaken), errors.Is(err, storage.ErrOverlap), errors.Is(err, storage.ErrNotUnique), errors.Is(err, storage.ErrBatchEnded):
+		errors.Is(err, storage.ErrFromFile), errors.Is(err, storage.ErrNameTaken), errors.Is(err, storage.ErrOverlap), errors.Is(err, storage.ErrNotUnique), errors.Is(err, storage.ErrBatchEnded),
+		errors.Is(err, storage.ErrUserExists), errors.Is(err, storage.ErrLastAdmin):
 		return exitRefused
 	case errors.Is(err, storage.ErrBusy), errors.Is(err, localpg.ErrInUse):
 		return exitBusy

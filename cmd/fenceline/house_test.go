@@ -313,7 +313,7 @@ func doors() []door {
 		{"github.com/robfig/cron", []string{"jobs/calendar"}, nil},
 		{"html/template", []string{"web"}, nil},
 		{"github.com/spf13", []string{"cmd"}, nil},
-		{"golang.org/x/crypto", []string{"jobs/secret"}, nil},
+		{"golang.org/x/crypto", []string{"jobs/secret", "web/password"}, nil},
 		{"go.yaml.in/yaml", []string{"cmd", "jobs"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},

@@ -10,11 +10,13 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/report/demo"
 	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/web/people"
 )
 
 func demoSQL() string { return demo.ShopSQL() }
@@ -148,8 +150,8 @@ func (c *cli) migrateCmd() *cobra.Command {
 // signinValid is how long a sign-in link works.
 const signinValid = 30 * time.Minute
 
-func newSigninLink(ctx context.Context, store *storage.Store, base string) (string, error) {
-	secret, err := store.NewSigninLink(ctx, signinValid)
+func newSigninLink(ctx context.Context, store *storage.Store, user uuid.UUID, base string) (string, error) {
+	secret, err := store.NewSigninLink(ctx, user, signinValid)
 	if err != nil {
 		return "", err
 	}
@@ -157,64 +159,34 @@ func newSigninLink(ctx context.Context, store *storage.Store, base string) (stri
 }
 
 func (c *cli) signinCmd() *cobra.Command {
-	return &cobra.Command{Use: "signin", Short: "Print a sign-in link that works once", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		store, err := c.store(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer store.Close()
-		link, err := newSigninLink(cmd.Context(), store, c.conf.url(c.conf.Addr))
-		if err != nil {
-			return err
-		}
-		return c.print(map[string]string{"signin": link}, func(w io.Writer) { fmt.Fprintln(w, link) })
-	}}
-}
-
-func (c *cli) tokenCmd() *cobra.Command {
-	var tenant string
-	create := &cobra.Command{Use: "create NAME", Short: "Make an API token; its secret is shown once", Args: exactly("NAME"), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
-			t, secret, err := store.NewToken(ctx, args[0], tenant)
-			if err != nil {
-				return err
-			}
-			return c.print(map[string]any{"token": t, "secret": secret}, func(w io.Writer) { fmt.Fprintln(w, secret) })
-		})
-	}}
-	create.Flags().StringVar(&tenant, "tenant", "", "the only tenant that it sees; empty: all")
-	list := &cobra.Command{Use: "list", Short: "List API tokens", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
-			tokens, err := store.Tokens(ctx)
-			if err != nil {
-				return err
-			}
-			return c.print(tokens, func(w io.Writer) {
-				fmt.Fprintln(w, "ID\tNAME\tTENANT\tCREATED\tLAST USED\tREVOKED")
-				for _, t := range tokens {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, orAll(t.Tenant), stamp(&t.CreatedAt), stamp(t.LastUsedAt), stamp(t.RevokedAt))
+	var name string
+	cmd := &cobra.Command{
+		Use: "signin", Short: "Print a sign-in link that works once",
+		Long: "Prints a link that signs in once, within half an hour: the first admin, who is made by it when there is no user\n" +
+			"yet, or another user with --user.",
+		Example: "  fenceline signin\n  fenceline signin --user Nadia", Args: exactly(), RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+				user := uuid.Nil
+				if name != "" {
+					u, err := store.UserByName(ctx, everything, people.Name(name))
+					if err == nil && u.DisabledAt != nil {
+						err = &coded{exitRefused, fmt.Errorf("user %s is disabled; `fenceline user enable` lets it in again", u.Name)}
+					}
+					if err != nil {
+						return err
+					}
+					user = u.ID
 				}
+				link, err := newSigninLink(ctx, store, user, c.conf.url(c.conf.Addr))
+				if err != nil {
+					return err
+				}
+				return c.print(map[string]string{"signin": link}, func(w io.Writer) { fmt.Fprintln(w, link) })
 			})
-		})
-	}}
-	var yes bool
-	revoke := &cobra.Command{Use: "revoke ID", Short: "End an API token for good", Args: exactly("ID"), RunE: func(cmd *cobra.Command, args []string) error {
-		if err := c.confirm(fmt.Sprintf("End the API token %s for good?", args[0]), yes); err != nil {
-			return err
-		}
-		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
-			id, err := parseID("ID", args[0])
-			if err != nil {
-				return err
-			}
-			if err := store.RevokeToken(ctx, id); err != nil {
-				return err
-			}
-			return c.print(map[string]any{"revoked": id}, func(w io.Writer) { fmt.Fprintln(w, "revoked", id) })
-		})
-	}}
-	yesFlag(revoke, &yes)
-	return group("token", "API tokens", create, list, revoke)
+		},
+	}
+	cmd.Flags().StringVar(&name, "user", "", "the user whom it signs in")
+	return cmd
 }
 
 func (c *cli) withStore(ctx context.Context, fn func(context.Context, *storage.Store) error) error {

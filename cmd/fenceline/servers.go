@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs/localredis"
@@ -146,7 +147,7 @@ func (c *cli) announce(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	link, err := newSigninLink(ctx, a.store, a.conf.PublicURL)
+	link, err := newSigninLink(ctx, a.store, uuid.Nil, a.conf.PublicURL)
 	if err != nil {
 		return err
 	}
