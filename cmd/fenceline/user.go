@@ -202,7 +202,7 @@ func (c *cli) userListCmd() *cobra.Command {
 				}
 				fmt.Fprintln(w, "NAME\tROLE\tTENANT\tPASSWORD\tPROVIDER\tLAST SIGN-IN\tDISABLED")
 				for _, u := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inCellWhole(u.Name), u.Role, orAll(u.Tenant), stamp(u.PasswordAt), orDash(u.Issuer), stamp(u.SignedInAt), stamp(u.DisabledAt))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inCellWhole(u.Name), u.Role, orAll(u.Tenant), stamp(u.PasswordAt), orDash(&u.Issuer), stamp(u.SignedInAt), stamp(u.DisabledAt))
 				}
 				if more {
 					fmt.Fprintf(w, "\nmore: fenceline user list --after %q\n", list[len(list)-1].Name)
@@ -213,13 +213,6 @@ func (c *cli) userListCmd() *cobra.Command {
 	limitFlag(cmd, &limit)
 	cmd.Flags().StringVar(&after, "after", "", "begin behind this name")
 	return cmd
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
 }
 
 // changeUser changes a user by name, as whoever can reach the database itself.

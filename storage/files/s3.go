@@ -1,12 +1,9 @@
 package files
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"sync"
 	"time"
@@ -123,65 +120,6 @@ func (s *S3) below(folder string) string {
 		return prefix + "/"
 	}
 	return ""
-}
-
-// CheckMarker is [Store.CheckMarker].
-func (s *S3) CheckMarker(ctx context.Context, installation uuid.UUID) error {
-	marked, err := s.marked(ctx)
-	if errors.Is(err, ErrNotFound) {
-		return s.mark(ctx, installation)
-	}
-	if err == nil && marked != installation {
-		return fmt.Errorf("%w: %s is marked for installation %s, the database is installation %s; set FILES_URL to the right bucket and prefix",
-			ErrOtherInstallation, s, marked, installation)
-	}
-	return err
-}
-
-// marked reads the mark, or fails with [ErrNotFound].
-func (s *S3) marked(ctx context.Context) (uuid.UUID, error) {
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: s.bucket(), Key: s.key(markerName)})
-	if err != nil {
-		return uuid.Nil, fmt.Errorf("read %s: %w", markerName, s.explain(err))
-	}
-	defer out.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(out.Body, 64<<10))
-	if err != nil {
-		return uuid.Nil, fmt.Errorf("read %s of %s: %w", markerName, s, err)
-	}
-	var m marker
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return uuid.Nil, fmt.Errorf("read %s of %s: %w", markerName, s, err)
-	}
-	return m.Installation, nil
-}
-
-func (s *S3) mark(ctx context.Context, installation uuid.UUID) error {
-	stranger, err := s.stranger(ctx)
-	if err != nil {
-		return err
-	}
-	if stranger != "" {
-		if marked, err := s.marked(ctx); err == nil && marked == installation { // another process was first, since we looked
-			return nil
-		}
-		return fmt.Errorf("%w: %s holds %q but no %s; set FILES_URL to a prefix that holds nothing", ErrOtherInstallation, s, stranger, markerName)
-	}
-	raw, err := json.MarshalIndent(marker{Installation: installation, About: "Fenceline keeps the files of exports here. Do not edit."}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: s.bucket(), Key: s.key(markerName), Body: bytes.NewReader(raw), IfNoneMatch: aws.String("*"), ContentType: aws.String("application/json"),
-	})
-	if err = s.explain(err); err != nil && !errors.Is(err, ErrExists) {
-		return fmt.Errorf("write %s: %w", markerName, err)
-	}
-	marked, err := s.marked(ctx) // another process may have been first
-	if err == nil && marked != installation {
-		return s.CheckMarker(ctx, installation)
-	}
-	return err
 }
 
 // stranger is the name of something below the root that is neither the mark nor
