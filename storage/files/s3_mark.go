@@ -114,4 +114,3 @@ func (s *S3) mark(ctx context.Context, installation uuid.UUID) error {
 	}
 	return err
 }
-
