@@ -315,10 +315,10 @@ func (t trigger) guards() bool { return guardsLaw(t.function) }
 // tells is true for functions that only wake those who wait for news.
 func tells(function string) bool { return function == "tell" || strings.HasPrefix(function, "tell_") }
 
-// guardsLaw reports whether a law leans on a function: not on those that wake, and not on those of limits.
+// guardsLaw reports whether a law leans on a function: not on those that wake, not on those of limits or totals.
 func guardsLaw(function string) bool {
 	return !tells(function) && !slices.Contains([]string{"run_is_live", "take_rate", "give_back_rate", "take_hold", "release_hold", "wait_for_hold",
-		"leave_limits", "enter_circuit", "leave_circuit", "prune_limits", "reset_limit"}, function)
+		"leave_limits", "enter_circuit", "leave_circuit", "prune_limits", "reset_limit", "set_tenant", "count_stored", "fold_stored", "recount_stored"}, function)
 }
 
 var (

@@ -36,6 +36,10 @@ var (
 	ErrKeyReused = errors.New("the idempotency key was used for another request")
 	// ErrBusy means that another process does this work right now.
 	ErrBusy = errors.New("another run is in progress")
+	// ErrOff means that clean-ups are switched off; nothing was deleted.
+	ErrOff = errors.New("the clean-up is switched off")
+	// ErrTooMuch means that a clean-up would delete too large a share of what is stored; nothing was deleted.
+	ErrTooMuch = errors.New("too much for one clean-up")
 	// ErrUnsafe means that the clean-up will not run on what it found; nothing was deleted.
 	ErrUnsafe = errors.New("refusing to clean up")
 )

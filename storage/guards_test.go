@@ -31,6 +31,8 @@ func TestTheDatabaseRefuses(t *testing.T) {
 	w.link(two)
 
 	w.user("Ada", "", storage.RoleAdmin)
+	w.exec(`INSERT INTO fenceline.sweep_deletions (run_id, attempt_id, export_id, tenant, token, state, files, recorded, bytes, why)
+		VALUES (1, $1, $2, 'acme', 5, 'fenced', 1, 5, 5, 'a test')`, five.ID, other.ExportID)
 
 	const guard, unique, foreign, check = "FL001", "23505", "23503", "23514"
 	for _, c := range []struct {
@@ -82,6 +84,7 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"superseded to published", guard, "UPDATE fenceline.attempts SET state = 'published' WHERE id = $1", []any{one.ID}},
 		{"fenced to sealed", guard, "UPDATE fenceline.attempts SET state = 'sealed', finished_at = NULL WHERE id = $1", []any{five.ID}},
 		{"a sealed attempt with other rows", guard, "UPDATE fenceline.attempts SET rows = 9 WHERE id = $1", []any{sealed.ID}},
+		{"another tenant for an attempt", guard, "UPDATE fenceline.attempts SET tenant = 'globex' WHERE id = $1", []any{running.ID}},
 		{"another token for an attempt", guard, "UPDATE fenceline.attempts SET token = 99 WHERE id = $1", []any{running.ID}},
 		{"a running attempt without files to sealed", guard, "UPDATE fenceline.attempts SET state = 'sealed' WHERE id = $1", []any{running.ID}},
 		{"an attempt that begins sealed", guard, `INSERT INTO fenceline.attempts (id, export_id, job_id, number, token, state, worker)
@@ -96,6 +99,11 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"a job to be deleted that attempts are of", foreign, "DELETE FROM fenceline.jobs WHERE id = $1", []any{first.ID}},
 		{"a job that begins done", guard, `INSERT INTO fenceline.jobs (id, tenant, kind, queue, export_id, payload, payload_version, max_attempts,
 			max_crashes, timeout_seconds, request_hash, state, finished_at) VALUES (gen_random_uuid(), 'a', 'b', 'c', $1, '{}', 1, 1, 1, 1, '', 'done', now())`, []any{first.ExportID}},
+
+		{"a deletion on record to be changed", guard, "UPDATE fenceline.sweep_deletions SET bytes = 0", nil},
+		{"a deletion on record to go", guard, "DELETE FROM fenceline.sweep_deletions", nil},
+		{"a deletion without a reason", check, `INSERT INTO fenceline.sweep_deletions (run_id, attempt_id, export_id, tenant, token, state, files, recorded, bytes, why)
+			VALUES (1, $1, $2, 'acme', 1, 'failed', 0, 0, 0, '')`, []any{five.ID, first.ExportID}},
 
 		{"a file to be changed", guard, "UPDATE fenceline.files SET size = 1 WHERE attempt_id = $1", []any{two.ID}},
 		{"a file to be deleted", guard, "DELETE FROM fenceline.files WHERE attempt_id = $1", []any{two.ID}},

@@ -46,6 +46,17 @@ func (s *swept) run(o storage.SweepOptions) storage.SweepResult {
 	return res
 }
 
+// plan is everything that a run would do.
+func (s *swept) plan(o storage.SweepOptions) (items []storage.SweepItem) {
+	s.t.Helper()
+	_, err := s.sweep(o).Plan(s.ctx, func(it storage.SweepItem) error {
+		items = append(items, it)
+		return nil
+	})
+	s.must(err)
+	return items
+}
+
 func (s *swept) place(job storage.Job, b storage.Begun) files.Place {
 	return files.Place{Export: job.ExportID, Token: b.Token, Attempt: b.ID}
 }
@@ -102,8 +113,7 @@ func TestSweepDeletesWhatLostAndNothingElse(t *testing.T) {
 	s.exec("UPDATE fenceline.attempts SET finished_at = now() - interval '1 hour' WHERE id = $1", late.ID)
 	opt := storage.SweepOptions{Grace: time.Minute, Quarantine: time.Minute, Superseded: time.Hour}
 
-	plan, err := s.sweep(opt).Plan(s.ctx)
-	s.must(err)
+	plan := s.plan(opt)
 	var planned []int64
 	for _, it := range plan {
 		planned = append(planned, it.Token)

@@ -177,6 +177,8 @@ func (a *app) relay() *jobs.Relay {
 func (a *app) sweep() *storage.Sweep {
 	return storage.NewSweep(a.store, a.files, storage.SweepOptions{
 		Grace: a.conf.SweepGrace, Quarantine: a.conf.SweepQuarantine, Superseded: a.conf.SweepSuperseded, Worker: a.name,
+		Limit: a.conf.SweepLimit, Time: a.conf.SweepTime, Pace: a.conf.SweepPace, Parallel: a.conf.SweepParallel,
+		MaxShare: float64(a.conf.SweepMaxShare) / 100, Off: a.conf.SweepOff,
 	})
 }
 

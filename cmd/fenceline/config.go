@@ -79,6 +79,12 @@ var settings = [...]setting{
 	{name: "sweep-grace", env: "SWEEP_GRACE", def: "15m", help: "how long an attempt must be silent before it is condemned"},
 	{name: "sweep-quarantine", env: "SWEEP_QUARANTINE", def: "10m", help: "how long files of a fenced, failed or condemned attempt stay"},
 	{name: "sweep-superseded", env: "SWEEP_SUPERSEDED", def: "168h", help: "how long replaced publications stay"},
+	{name: "sweep-limit", env: "SWEEP_LIMIT", def: "100000", help: "how many attempts one clean-up takes on; the next one goes on", is: isNumber},
+	{name: "sweep-time", env: "SWEEP_TIME", def: "10m", help: "how long one clean-up goes on; 0 for as long as there is something"},
+	{name: "sweep-pace", env: "SWEEP_PACE", def: "20", help: "share of the time, in percent, that a clean-up works; in between it lets others work", is: isNumber},
+	{name: "sweep-parallel", env: "SWEEP_PARALLEL", def: "4", help: "how many attempts' files a clean-up deletes at once", is: isNumber},
+	{name: "sweep-max-share", env: "SWEEP_MAX_SHARE", def: "50", help: "share of all stored bytes, in percent, that one clean-up may delete: one that would delete more, and more than 1 GiB, deletes nothing; 100 for no bound", is: isNumber},
+	{name: "sweep-off", env: "SWEEP_OFF", def: "no", help: "yes: this process deletes nothing (`fenceline sweep off` is for all)"},
 	{env: "SMTP_URL", help: "mail server for `notify`: smtp:// (with STARTTLS), smtps://, or smtp+insecure:// without TLS; empty: no mail is sent", secret: true, example: "smtp://user:secret@mail.example.com:587"},
 	{name: "mail-from", env: "MAIL_FROM", help: "sender of mail; needed with SMTP_URL", example: "Exports <exports@example.com>"},
 	{name: "webhook-allow", env: "WEBHOOK_ALLOW", help: "hosts and networks that webhooks may reach although they are internal or without TLS, with commas between them", example: "hooks.internal,10.1.0.0/16", is: isList},
@@ -103,6 +109,9 @@ type Config struct {
 	Autoscale                                                                                         map[string]jobs.Bounds
 	AutoscaleWait, Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded, NotifyKeep time.Duration
 	AuditKeep                                                                                         time.Duration
+	SweepTime                                                                                         time.Duration
+	SweepLimit, SweepPace, SweepParallel, SweepMaxShare                                               int
+	SweepOff                                                                                          bool
 	LogLevel                                                                                          slog.Level
 
 	file     *configFile // nil when there is none
@@ -141,6 +150,8 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		LeaseBackend: r.oneOf("LEASE_URL", "redis", "none"),
 		SweepEvery:   r.duration("SWEEP_EVERY", 0), SweepGrace: r.duration("SWEEP_GRACE", 0),
 		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0),
+		SweepTime: r.duration("SWEEP_TIME", 0), SweepLimit: r.number("SWEEP_LIMIT", 1, 100_000_000), SweepPace: r.number("SWEEP_PACE", 1, 100),
+		SweepParallel: r.number("SWEEP_PARALLEL", 1, 256), SweepMaxShare: r.number("SWEEP_MAX_SHARE", 1, 100), SweepOff: r.oneOf("SWEEP_OFF", "no", "yes") == "yes",
 		NotifyKeep: r.duration("NOTIFY_KEEP", 0), Guard: r.guard("WEBHOOK_ALLOW"), Mailer: r.mailer("SMTP_URL", "MAIL_FROM"),
 		LogLevel: r.level("LOG_LEVEL"), LogFormat: r.oneOf("LOG_FORMAT", "text", "json"),
 	}

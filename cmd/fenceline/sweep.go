@@ -2,60 +2,165 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
 
+const sweepLong = "Condemns attempts that have been silent for too long and deletes the files of those that were\n" +
+	"fenced out, failed, cancelled, condemned or replaced, after their quarantine. One runs at a time.\n\n" +
+	"Exit codes: 0 nothing is wrong, 1 it refused to run on what it found or broke off, 4 it is switched off or\n" +
+	"would delete too large a share, 5 some items failed (the next run tries them again), 75 another one is running."
+
+// sweepFlags bound one run.
+type sweepFlags struct {
+	tenant, time          string
+	limit, pace, maxShare int
+}
+
+func (f *sweepFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.tenant, "tenant", "", "only the exports of this tenant")
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "how many attempts at most; the next run goes on (default SWEEP_LIMIT)")
+	cmd.Flags().StringVar(&f.time, "time", "", "for how long at most, such as 30s (default SWEEP_TIME)")
+	cmd.Flags().IntVar(&f.pace, "pace", 0, "share of the time to work, in percent (default SWEEP_PACE)")
+	cmd.Flags().IntVar(&f.maxShare, "max-share", 0, "share of all stored bytes that may be deleted, in percent (default SWEEP_MAX_SHARE)")
+}
+
+// sweep is the clean-up as configured and as the flags have it.
+func (f *sweepFlags) sweep(cmd *cobra.Command, a *app) (*storage.Sweep, error) {
+	var bad invalid.Error
+	set := func(name string, value, most int, into func(int)) {
+		if !cmd.Flags().Changed(name) {
+			return
+		}
+		if value < 1 || value > most {
+			bad.Add("--"+name, fmt.Sprint(value), "must be a number from 1 to %d", most)
+		}
+		into(value)
+	}
+	sw := a.sweep().With(func(o *storage.SweepOptions) {
+		o.Tenant = f.tenant
+		set("limit", f.limit, 100_000_000, func(n int) { o.Limit = n })
+		set("pace", f.pace, 100, func(n int) { o.Pace = n })
+		set("max-share", f.maxShare, 100, func(n int) { o.MaxShare = float64(n) / 100 })
+		if cmd.Flags().Changed("time") {
+			d, err := time.ParseDuration(f.time)
+			if err != nil || d <= 0 {
+				bad.Add("--time", f.time, "must be a duration such as 30s or 15m")
+			}
+			o.Time = d
+		}
+	})
+	return sw, bad.OrNil()
+}
+
 func (c *cli) sweepCmd() *cobra.Command {
 	var dry bool
+	var f sweepFlags
+	run := func(cmd *cobra.Command, plan bool) error {
+		return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
+			sw, err := f.sweep(cmd, a)
+			switch {
+			case err != nil:
+				return err
+			case plan:
+				return c.sweepPlan(ctx, sw)
+			}
+			return c.sweepRun(ctx, sw)
+		})
+	}
 	cmd := &cobra.Command{
-		Use: "sweep", Short: "Remove the files of attempts that lost (for cron)",
-		Long: "Condemns attempts that have been silent for too long and deletes the files of those that were\n" +
-			"fenced out, failed, cancelled, condemned or replaced, after their quarantine. One runs at a time.\n\n" +
-			"Exit codes: 0 nothing is wrong, 1 it refused to run or broke off, 5 some items failed (the next\nrun tries them again), 75 another one is running.",
-		Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				if dry {
-					return c.sweepPlan(ctx, a.sweep())
-				}
-				return c.sweepRun(ctx, a.sweep())
-			})
+		Use: "sweep", Short: "Remove the files of attempts that lost (for cron)", Long: sweepLong, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return helpOrUnknown(cmd, args)
+			}
+			return run(cmd, dry)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done, as `sweep plan` does")
+	f.add(cmd)
+	now := &cobra.Command{
+		Use: "run", Short: "Clean up now", Long: sweepLong, Example: "  fenceline sweep run --time 5m", Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, false) },
+	}
+	plan := &cobra.Command{
+		Use: "plan", Short: "Say what the next run would do, and change nothing", Example: "  fenceline sweep plan\n  fenceline sweep plan --json | tail -1", Args: exactly(),
+		Long: "Says in its order what `sweep run` would do now: it is the same code. With --json each item is a line, and the\ntotals are the last one. A limit of time cannot be told beforehand.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, true) },
+	}
+	f.add(now)
+	f.add(plan)
+	cmd.AddCommand(now, plan, c.sweepSwitchCmd(false), c.sweepSwitchCmd(true), c.sweepStatusCmd(), c.sweepLogCmd(), c.sweepRecountCmd())
 	return cmd
 }
 
+// planHead is how many items people see with their header row at once: a plan may be long, and is written as it comes.
+const planHead = 200
+
 func (c *cli) sweepPlan(ctx context.Context, sw *storage.Sweep) error {
-	items, err := sw.Plan(ctx)
+	lines := json.NewEncoder(c.out)
+	lines.SetEscapeHTML(false)
+	tab, n := tabwriter.NewWriter(c.out, 2, 8, 2, ' ', 0), 0
+	t, err := sw.Plan(ctx, func(it storage.SweepItem) error {
+		if c.json {
+			return lines.Encode(it)
+		}
+		if n%planHead == 0 {
+			fmt.Fprintln(tab, "ACTION\tTENANT\tTOKEN\tATTEMPT\tBYTES\tBECAUSE IT")
+		}
+		n++
+		fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%d\t%s\n", it.Action, inCell(it.Tenant), it.Token, it.Attempt, it.Bytes, it.Why)
+		if n%planHead == 0 {
+			return tab.Flush()
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	return c.print(map[string]any{"planned": items}, func(w io.Writer) {
-		if len(items) == 0 {
-			fmt.Fprintln(w, "nothing to clean up")
-			return
-		}
-		fmt.Fprintln(w, "ACTION\tTOKEN\tATTEMPT\tBYTES\tBECAUSE IT")
-		for _, it := range items {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", it.Action, it.Token, it.Attempt, it.Bytes, it.Why)
-		}
-	})
+	if c.json {
+		return lines.Encode(map[string]any{"totals": t})
+	}
+	if err := tab.Flush(); err != nil {
+		return err
+	}
+	return c.print(t, func(w io.Writer) { sayTotals(w, t) })
+}
+
+func sayTotals(w io.Writer, t storage.SweepTotals) {
+	if t.Items == 0 {
+		fmt.Fprintln(w, "nothing to clean up")
+		return
+	}
+	fmt.Fprintln(w, "\nTO DO\tATTEMPTS\tBYTES\tOLDEST\tREASON")
+	for _, r := range t.Reasons {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Action, r.Items, r.Bytes, stamp(&r.Oldest), r.Reason)
+	}
+	fmt.Fprintf(w, "in all\t%d\t%d\t\tbytes are those to be deleted\n", t.Items, t.Bytes)
+	if t.Limited {
+		fmt.Fprintln(w, "The limit of one run is reached; the next run goes on.")
+	}
 }
 
 func (c *cli) sweepRun(ctx context.Context, sw *storage.Sweep) error {
 	res, err := sw.Run(ctx)
-	if err != nil {
+	if res.ID == 0 { // nothing was begun
 		return err
 	}
-	err = c.print(res, func(w io.Writer) {
-		fmt.Fprintf(w, "condemned %d, deleted %d, looked again at %d, failed %d of %d planned; %d bytes removed\n",
-			res.Condemned, res.Deleted, res.Probed, res.Failed, res.Planned, res.Bytes)
+	said := c.print(res, func(w io.Writer) {
+		fmt.Fprintf(w, "condemned %d, deleted %d, looked again at %d, skipped %d, failed %d of %d planned; %d bytes removed\n",
+			res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Failed, res.Planned, res.Bytes)
+		if why := whyStopped(res.Stopped); why != "" {
+			fmt.Fprintln(w, why)
+		}
 		for _, name := range res.Unknown {
 			fmt.Fprintln(w, "unknown, left alone:", name)
 		}
@@ -63,8 +168,30 @@ func (c *cli) sweepRun(ctx context.Context, sw *storage.Sweep) error {
 			fmt.Fprintln(w, "failed:", e)
 		}
 	})
-	if err == nil && res.Failed > 0 {
-		err = &coded{exitPartly, fmt.Errorf("%d items failed; the next run tries them again", res.Failed)}
+	switch {
+	case err != nil:
+		return err
+	case said != nil:
+		return said
+	case res.Failed > 0:
+		return &coded{exitPartly, fmt.Errorf("%d items failed; the next run tries them again", res.Failed)}
 	}
-	return err
+	return nil
+}
+
+// whyStopped is for people; "" when there is nothing more to say.
+func whyStopped(stopped string) string {
+	switch stopped {
+	case "limit":
+		return "stopped at the limit of one run; the next run goes on"
+	case "time":
+		return "stopped when its time was over; the next run goes on"
+	case "interrupted":
+		return "interrupted; the next run goes on"
+	case "off":
+		return "stopped because clean-ups were switched off"
+	case "failures":
+		return "stopped because too many items failed"
+	}
+	return ""
 }
