@@ -98,7 +98,7 @@ func (c *cli) sweepCmd() *cobra.Command {
 	}
 	f.add(now)
 	f.add(plan)
-	cmd.AddCommand(now, plan, c.sweepSwitchCmd(false), c.sweepSwitchCmd(true), c.sweepStatusCmd(), c.sweepLogCmd(), c.sweepRecountCmd())
+	cmd.AddCommand(now, plan, c.sweepExplainCmd(), c.sweepAuditCmd(), c.sweepSwitchCmd(false), c.sweepSwitchCmd(true), c.sweepStatusCmd(), c.sweepLogCmd(), c.sweepRecountCmd())
 	return cmd
 }
 

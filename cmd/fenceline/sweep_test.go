@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,4 +151,31 @@ func (s *site) silent2GiB() {
 			max_attempts, max_crashes, timeout_seconds, request_hash) SELECT gen_random_uuid(), 'acme', 'report', 'default', id, '{}', 1, 3, 3, 60, '' FROM e RETURNING id, export_id)
 		INSERT INTO fenceline.attempts (id, export_id, job_id, number, token, worker, heartbeat_at, bytes)
 			SELECT gen_random_uuid(), export_id, id, 1, nextval('fenceline.fence_tokens'), 'w-7', now() - interval '1 hour', 2147483648 FROM j`)
+}
+
+func TestSweepAuditAlarms(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	kept, lost := s.publishFile("kept", "one"), s.publishFile("lost", "two")
+	if out := s.ok("sweep", "audit"); !strings.Contains(out, "current      2") {
+		t.Errorf("audit:\n%s", out)
+	}
+	if out := s.ok("sweep", "explain", kept); !strings.HasPrefix(out, "stays: it is the current file of acme / report / kept") {
+		t.Errorf("explain: %s", out)
+	}
+	s.must(os.Remove(lost))
+	if r := s.run("sweep", "audit"); r.code != exitFailed || !strings.Contains(r.out, "missing") || !strings.Contains(r.out, "not in the store") {
+		t.Errorf("with a file missing: %+v", r)
+	}
+	r := s.run("sweep", "audit", "--json", "--show", "current")
+	if r.code != exitFailed || strings.Count(r.out, "\n") != 2 || !strings.Contains(r.out, `"class":"current"`) || !strings.Contains(r.out, `"missing":{"objects":1,"bytes":3}`) {
+		t.Errorf("as JSON: %+v", r)
+	}
+	s.ok("sweep", "off")
+	if out := s.ok("sweep", "explain", kept); !strings.Contains(out, "switched off since") {
+		t.Errorf("explain while it is off: %s", out)
+	}
+	if r := s.run("sweep", "audit", "--show", "nice"); r.code != exitUsage {
+		t.Errorf("a class that is none: %+v", r)
+	}
 }

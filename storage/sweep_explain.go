@@ -1,0 +1,192 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline/fenceline/storage/files"
+)
+
+// Explanation says in a sentence why something stays or goes.
+type Explanation struct {
+	Subject string `json:"subject"` // as it was asked for, or the attempt of an export
+	Class   Class  `json:"class"`   // "" for what was deleted, and for what is nothing
+	// Outcome is stays, goes, gone or unknown.
+	Outcome  string    `json:"outcome"`
+	Sentence string    `json:"sentence"`
+	Export   uuid.UUID `json:"export,omitzero"`
+	Attempt  uuid.UUID `json:"attempt,omitzero"`
+	Token    int64     `json:"token,omitempty"`
+}
+
+// mostExplained bounds the attempts of an export that are explained.
+const mostExplained = 50
+
+// story is an attempt with what is told about it.
+type story struct {
+	Attempt
+	class                Class
+	now                  time.Time
+	tenant, kind, key    string
+	deletedExport, probe *time.Time
+	run                  *int64
+	why                  *string
+}
+
+// Explain says why a file (by its path), an attempt or an export (by their ids)
+// stays or goes, with the times and what would have to happen. An export has an
+// answer for each of its newest attempts that still have files, or one when none has.
+func (sw *Sweep) Explain(ctx context.Context, subject string) ([]Explanation, error) {
+	id, err := uuid.Parse(subject)
+	if err != nil {
+		return sw.explainPath(ctx, subject)
+	}
+	if list, err := sw.stories(ctx, "WHERE a.id = $4", id); err != nil || len(list) > 0 {
+		return sw.explainAll(subject, list), err
+	}
+	list, err := sw.stories(ctx, fmt.Sprintf("WHERE a.export_id = $4 AND a.state <> 'deleted' ORDER BY a.token DESC LIMIT %d", mostExplained), id)
+	if err != nil || len(list) > 0 {
+		return sw.explainAll("", list), err
+	}
+	e, err := sw.store.Export(ctx, Scope{All: true}, id)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
+		return []Explanation{{Subject: subject, Class: ClassUnknown, Outcome: "unknown", Sentence: "unknown: there is no such attempt and no such export with files"}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []Explanation{{Subject: subject, Outcome: "gone", Export: e.ID, Sentence: "the export has no files: nothing of it was published, or all was deleted"}}, nil
+}
+
+func (sw *Sweep) explainAll(subject string, list []story) []Explanation {
+	all := make([]Explanation, len(list))
+	for i, s := range list {
+		all[i] = sw.explain(s)
+		all[i].Subject = subject
+		if subject == "" {
+			all[i].Subject = "attempt " + s.ID.String()
+		}
+	}
+	return all
+}
+
+// explainPath is for a file of the store.
+func (sw *Sweep) explainPath(ctx context.Context, name string) ([]Explanation, error) {
+	o := files.At(name)
+	none := Explanation{Subject: name, Class: ClassUnknown, Outcome: "unknown", Sentence: "unknown: no attempt accounts for it; it is never deleted"}
+	if o.Place.Attempt == uuid.Nil {
+		return []Explanation{none}, nil
+	}
+	list, err := sw.stories(ctx, "WHERE a.id = $4 AND a.export_id = $5 AND a.token = $6", o.Place.Attempt, o.Place.Export, o.Place.Token)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return []Explanation{none}, nil
+	}
+	x := sw.explain(list[0])
+	x.Subject = name
+	there, err := sw.files.Present(ctx, o.Place)
+	if err != nil {
+		return nil, err
+	}
+	if x.Outcome != "gone" && !there {
+		x.Sentence += fmt.Sprintf("; nothing lies at %s now", path.Clean(o.Place.String()))
+	}
+	return []Explanation{x}, nil
+}
+
+func (sw *Sweep) stories(ctx context.Context, where string, args ...any) ([]story, error) {
+	o := sw.opt
+	rows, err := sw.store.pool.Query(ctx, `SELECT a.id, a.export_id, a.token, a.state, a.verdict, a.worker, a.heartbeat_at, a.finished_at, a.replaced_at, a.deleted_at,
+			a.probe_at, e.tenant, e.kind, e.key, e.deleted_at, clock_timestamp(), `+classSQL+`, d.run_id, d.why
+		FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
+		LEFT JOIN LATERAL (SELECT run_id, why FROM fenceline.sweep_deletions WHERE attempt_id = a.id ORDER BY id LIMIT 1) d ON true `+where,
+		append([]any{o.Grace.Seconds(), o.Quarantine.Seconds(), o.Superseded.Seconds()}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("look up attempts: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s story, err error) {
+		err = row.Scan(&s.ID, &s.ExportID, &s.Token, &s.State, &s.Verdict, &s.Worker, &s.HeartbeatAt, &s.FinishedAt, &s.ReplacedAt, &s.DeletedAt,
+			&s.probe, &s.tenant, &s.kind, &s.key, &s.deletedExport, &s.now, &s.class, &s.run, &s.why)
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up attempts: %w", err)
+	}
+	return list, nil
+}
+
+// explain is the sentence about one attempt.
+func (sw *Sweep) explain(s story) Explanation {
+	x := Explanation{Class: s.class, Export: s.ExportID, Attempt: s.ID, Token: s.Token, Outcome: "stays"}
+	if s.class == ClassOrphan || s.class == ClassQuarantined || s.class == ClassRetained {
+		x.Outcome = "goes"
+	}
+	of := fmt.Sprintf("%s / %s / %s", s.tenant, s.kind, s.key)
+	var text string
+	switch s.State {
+	case AttemptDeleted:
+		x.Class, x.Outcome = "", "gone"
+		text = s.gone()
+	case AttemptRunning, AttemptSealed:
+		text = fmt.Sprintf("attempt of worker %s, last heartbeat %s", s.Worker, ago(s.now, s.HeartbeatAt))
+		if s.class == ClassLive {
+			text = "live " + text + fmt.Sprintf("; it would have to be silent for %s to be condemned", sw.opt.Grace)
+		} else {
+			text += fmt.Sprintf(": silent for more than %s, so the next run condemns it, and its files go %s after that", sw.opt.Grace, sw.opt.Quarantine)
+		}
+	case AttemptPublished:
+		text = "it is the current file of " + of + "; it would have to be replaced by a newer publication, or its export deleted"
+		if s.deletedExport != nil {
+			text = fmt.Sprintf("its export %s was deleted at %s, %s", of, utc(s.deletedExport), s.until("its readers have time", *s.deletedExport, sw.opt.Superseded))
+		}
+	case AttemptSuperseded:
+		text = fmt.Sprintf("was replaced by a newer publication of %s at %s, %s", of, utc(s.ReplacedAt), s.until("its readers have time", *s.ReplacedAt, sw.opt.Superseded))
+	default:
+		text = fmt.Sprintf("was %s at %s, %s", s.State, utc(s.FinishedAt), s.until("its quarantine", *s.FinishedAt, sw.opt.Quarantine))
+	}
+	x.Sentence = x.Outcome + ": " + text
+	if x.Outcome == "gone" {
+		x.Sentence = text
+	}
+	return x
+}
+
+// until says when a time ends, or that it has.
+func (s story) until(what string, since time.Time, long time.Duration) string {
+	end := since.Add(long)
+	verb := "ends at"
+	if strings.HasSuffix(what, "time") {
+		verb = "until"
+	}
+	if end.After(s.now) {
+		return fmt.Sprintf("%s %s %s, and the next run after that deletes it", what, verb, utc(&end))
+	}
+	if verb == "until" {
+		return fmt.Sprintf("%s had time until %s, and the next run deletes it", strings.TrimSuffix(what, " have time"), utc(&end))
+	}
+	return fmt.Sprintf("%s ended at %s, and the next run deletes it", what, utc(&end))
+}
+
+// gone tells of what was deleted.
+func (s story) gone() string {
+	text := "was deleted at " + utc(s.DeletedAt)
+	if s.Verdict != nil {
+		text += fmt.Sprintf(", after it was %s", *s.Verdict)
+	}
+	if s.run != nil {
+		text += fmt.Sprintf(", by run %d because it %s", *s.run, *s.why)
+	}
+	if s.probe != nil {
+		text += fmt.Sprintf("; its folder is looked at again at %s, in case a frozen worker wrote after that", utc(s.probe))
+	}
+	return text
+}
