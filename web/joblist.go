@@ -291,11 +291,28 @@ func (s *Server) jobsBulkForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("jobs in bulk", "request_id", of(r).id, "do", r.PostForm.Get("do"), "jobs", n, "who", of(r).principal.name)
+	if err := s.auditBulk(r, cancel, l, n); err != nil {
+		return err
+	}
 	l.names = append(l.names, "did", "n")
 	l.chosen.Set("did", r.PostForm.Get("do"))
 	l.chosen.Set("n", strconv.FormatInt(n, 10))
 	http.Redirect(w, r, l.Address(""), http.StatusSeeOther)
 	return nil
+}
+
+// auditBulk writes down what was done to how many jobs, and which were chosen.
+func (s *Server) auditBulk(r *http.Request, cancel bool, l listing, n int64) error {
+	action, details := auditRetried, map[string]any{"jobs": n}
+	if cancel {
+		action = auditCancelled
+	}
+	for _, name := range jobNames() {
+		if value := l.Get(name); value != "" {
+			details[name] = value
+		}
+	}
+	return s.audit(r, action, object{kind: "jobs", tenant: l.Get("tenant")}, details)
 }
 
 func (s *Server) bulk(r *http.Request, cancel bool, f storage.JobSearch) (int64, error) {

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Cleanup(func() { _ = w.files.Close() })
 	catalog := report.NewCatalog(testReports)
 	reports := must(jobs.NewReports(jobs.ReportConfig{Catalog: catalog, Store: w.store}))(t)
-	w.registry = must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)), noteKind()))(t)
+	w.registry = must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)), noteKind(), jobs.BatchZIPKind(w.store)))(t)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.base = "http://" + ln.Addr().String()

@@ -262,14 +262,14 @@ func limitState(l storage.Limit) (chip, string) {
 }
 
 func (s *Server) pauseQueueForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onQueue(w, r, "queue paused", func(name, who string) error { return s.store.PauseQueue(r.Context(), name, who) })
+	return s.onQueue(w, r, auditQueuePaused, func(name, who string) error { return s.store.PauseQueue(r.Context(), name, who) })
 }
 
 func (s *Server) resumeQueueForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onQueue(w, r, "queue resumed", func(name, _ string) error { return s.store.ResumeQueue(r.Context(), name) })
+	return s.onQueue(w, r, auditQueueResumed, func(name, _ string) error { return s.store.ResumeQueue(r.Context(), name) })
 }
 
-func (s *Server) onQueue(w http.ResponseWriter, r *http.Request, what string, do func(name, who string) error) error {
+func (s *Server) onQueue(w http.ResponseWriter, r *http.Request, action string, do func(name, who string) error) error {
 	who, err := operator(r)
 	if err != nil {
 		return err
@@ -281,7 +281,10 @@ func (s *Server) onQueue(w http.ResponseWriter, r *http.Request, what string, do
 	if err := do(name, who.name); err != nil {
 		return err
 	}
-	s.log.Info(what, "request_id", of(r).id, "queue", name, "who", who.name)
+	s.log.Info(action, "request_id", of(r).id, "queue", name, "who", who.name)
+	if err := s.audit(r, action, object{kind: "queue", id: name}, nil); err != nil {
+		return err
+	}
 	http.Redirect(w, r, "/queues", http.StatusSeeOther)
 	return nil
 }
