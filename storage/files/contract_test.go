@@ -473,3 +473,24 @@ func TestContractAStrangeRoot(t *testing.T) {
 		}
 	}
 }
+
+// A mark is replaced as a whole, and only by its own installation.
+func TestContractTheMark(t *testing.T) {
+	each(t, func(t *testing.T, s files.Store, _ string, _ func(path, text string) error) {
+		m, err := s.ReadMark(t.Context())
+		if err != nil || m.Installation == uuid.Nil {
+			t.Fatal(m, err)
+		}
+		m.Beat, m.Epoch = 7, uuid.New()
+		if err := s.WriteMark(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.ReadMark(t.Context()); err != nil || got.Beat != 7 || got.Epoch != m.Epoch || got.Installation != m.Installation {
+			t.Errorf("%+v, %v", got, err)
+		}
+		m.Installation = uuid.New()
+		if err := s.WriteMark(t.Context(), m); !errors.Is(err, files.ErrOtherInstallation) {
+			t.Errorf("another installation's: %v", err)
+		}
+	})
+}
