@@ -13,6 +13,9 @@ import (
 // answers what became of it; the caller gives the attempt its verdict.
 func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, error) {
 	var attempt storage.Begun
+	if err := w.store.Paired(ctx); err != nil { // what is published now may go into another life's files
+		return storage.Begun{}, err
+	}
 	lease, err := w.leaser.Acquire(ctx, job.ExportID.String()) // ② who should work
 	if err != nil {
 		return storage.Begun{}, err
@@ -132,7 +135,13 @@ func (r *Run) seal(ctx context.Context) error {
 		return err
 	}
 	r.step("seal")
-	if err := r.store.Seal(ctx, r.attempt.ID, sealed); err != nil {
+	told := make(chan error, 1) // waits for another disk than the database does
+	go func() { told <- r.store.WriteManifest(ctx, r.files, r.attempt.ID, sealed) }()
+	err = r.store.Seal(ctx, r.attempt.ID, sealed)
+	if untold := <-told; err == nil {
+		err = untold
+	}
+	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, storage.ErrCondemned) && !errors.Is(err, storage.ErrFenced) {
 			return context.Cause(ctx)
 		}

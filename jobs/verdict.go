@@ -35,6 +35,8 @@ func ending(job storage.Job, err error) storage.Ending {
 		return storage.Ending{State: storage.AttemptFenced, Reason: fenced.Reason, Retry: spread(job.Generation)}
 	case errors.Is(err, storage.ErrCancelled):
 		return storage.Ending{State: storage.AttemptCancelled, Reason: "cancelled"}
+	case errors.Is(err, storage.ErrRecoveryNeeded):
+		return storage.Ending{State: storage.AttemptFailed, Reason: "recovery_needed", Retry: jitter(notForUsWait)}
 	case errors.Is(err, ErrWorkerStopped):
 		return storage.Ending{State: storage.AttemptFailed, Reason: "worker_stopped"}
 	case errors.Is(err, ErrLeaseLost):

@@ -344,6 +344,10 @@ func (w *Worker) notBegun(ctx context.Context, log *slog.Logger, job storage.Job
 	case errors.As(err, &skipped):
 		w.skip(ctx, log, job, skipped)
 		return
+	case errors.Is(err, storage.ErrRecoveryNeeded):
+		log.Error("the job waits", "error", err)
+		w.putBack(ctx, log, job, releaseError{after: jitter(notForUsWait), why: "released"}, "")
+		return
 	case errors.Is(err, storage.ErrGone):
 		log.Warn("job failed: its export was deleted")
 		return

@@ -331,7 +331,7 @@ END $$;
 -- adopt_attempt: part of a recovery. Makes an attempt whose rows were lost the current one of its export, as its manifest
 -- tells; the caller has compared every file with it. p is the manifest: {tenant, kind, key, title, export, job, attempt,
 -- token, rows, data_as_of, files: as for seal_attempt}. It goes the way of every attempt, from running over sealed to
--- published, so that all guards look at it. Nobody is told: whether they were before is not known. Answers adopted, or why
+-- published, so that all guards look at it. Its notice waits for nobody: whether they were told before is not known. Answers adopted, or why
 -- not: known (there is such an attempt, or its token is taken), older (something newer is published), stale (its data is
 -- older), gone (its export was deleted), other (its export has another name here), decided (its job is not waiting).
 -- +goose StatementBegin
@@ -376,6 +376,7 @@ BEGIN
     UPDATE fenceline.attempts SET state = 'published', finished_at = clock_timestamp(), reason = 'adopted' WHERE id = aid;
     UPDATE fenceline.exports SET last_token = t, attempt_id = aid, published_at = clock_timestamp(), changed_at = clock_timestamp() WHERE id = e.id;
     UPDATE fenceline.jobs SET state = 'done', finished_at = clock_timestamp(), error = NULL WHERE id = j.id;
+    INSERT INTO fenceline.outbox (topic, export_id, job_id, attempt_id, pending) VALUES ('export.published', e.id, j.id, aid, false);
     RETURN 'adopted';
 END $$;
 -- +goose StatementEnd

@@ -48,7 +48,8 @@ type Attempt struct {
 	DataAsOf     *time.Time      `json:"data_as_of,omitempty"`
 	Warnings     json.RawMessage `json:"warnings,omitempty"`
 	// Reason says in a word why the attempt ended: error, timeout, panic, lease_lost, worker_stopped,
-	// cancelled, no_heartbeat, newer_token, newer_attempt, newer_job, handed_on, export_deleted.
+	// cancelled, no_heartbeat, newer_token, newer_attempt, newer_job, handed_on, export_deleted,
+	// recovery (condemned by one), recovery_needed, or, of a published one, adopted.
 	Reason      *string    `json:"reason,omitempty"`
 	Error       *string    `json:"error,omitempty"`
 	FencedBy    *int64     `json:"fenced_by,omitempty"`
@@ -136,25 +137,10 @@ type Sealed struct {
 	Files    []File
 }
 
-type fileRecord struct {
-	Ordinal   int    `json:"ordinal"`
-	Name      string `json:"name"`
-	Object    string `json:"object"`
-	Format    string `json:"format"`
-	MediaType string `json:"media_type"`
-	Size      int64  `json:"size"`
-	SHA256    string `json:"sha256"`
-	Rows      int64  `json:"rows"`
-}
-
 // Seal records the attempt's files. From then on only publish, end or condemn
 // change it. It fails with [ErrCondemned] and the like when it came too late.
 func (s *Store) Seal(ctx context.Context, attempt uuid.UUID, sealed Sealed) error {
-	records := make([]fileRecord, len(sealed.Files))
-	for i, f := range sealed.Files {
-		records[i] = fileRecord{i + 1, f.Name, f.Object, f.Format, f.MediaType, f.Size, f.SHA256.String(), f.Rows}
-	}
-	files, err := json.Marshal(records)
+	files, err := json.Marshal(recordsOf(sealed.Files))
 	if err != nil {
 		return fmt.Errorf("seal attempt %s: %w", attempt, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -76,18 +78,23 @@ func (v *verifier) keepers(ctx context.Context, after uuid.UUID) ([]*keeper, err
 	for i, k := range page {
 		byID[k.place.Attempt], ids[i] = k, k.place.Attempt.String()
 	}
-	rows, err = v.store.pool.Query(ctx, `SELECT attempt_id, name, object, size, sha256 FROM fenceline.files
-		WHERE attempt_id = ANY ($1::uuid[]) ORDER BY attempt_id, ordinal`, ids)
+	return page, v.store.filesOf(ctx, ids, func(f File) { byID[f.AttemptID].files = append(byID[f.AttemptID].files, f) })
+}
+
+// filesOf calls fn with the recorded files of attempts, in their order.
+func (s *Store) filesOf(ctx context.Context, attempts []string, fn func(File)) error {
+	rows, err := s.pool.Query(ctx, `SELECT attempt_id, name, object, size, sha256 FROM fenceline.files
+		WHERE attempt_id = ANY ($1::uuid[]) ORDER BY attempt_id, ordinal`, attempts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var f File
 	_, err = pgx.ForEachRow(rows, []any{&f.AttemptID, &f.Name, &f.Object, &f.Size, (*[]byte)(&f.SHA256)}, func() error {
-		byID[f.AttemptID].files = append(byID[f.AttemptID].files, f)
+		fn(f)
 		f.SHA256 = nil // the next row's bytes go elsewhere
 		return nil
 	})
-	return page, err
+	return err
 }
 
 // keeper looks at the files of one attempt.
@@ -108,7 +115,35 @@ func (v *verifier) keeper(ctx context.Context, k *keeper, buffer []byte) error {
 			return err
 		}
 	}
-	return nil
+	return v.manifest(ctx, k)
+}
+
+// manifest compares what the store says of an attempt with what the database does.
+// Older versions wrote none.
+func (v *verifier) manifest(ctx context.Context, k *keeper) error {
+	m, err := ReadManifest(ctx, v.files, k.place)
+	if errors.Is(err, ErrNoManifest) {
+		return nil
+	}
+	what := ""
+	if err != nil {
+		what = err.Error()
+	} else if list, err := m.list(); err != nil {
+		what = err.Error()
+	} else if !slices.EqualFunc(list, k.files, sameFile) {
+		what = fmt.Sprintf("the manifest of %s lists other files than were recorded", k.place)
+	}
+	if what == "" {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return v.lacksIf(ctx, k, what, true)
+}
+
+func sameFile(a, b File) bool {
+	return a.Name == b.Name && a.Object == b.Object && a.Size == b.Size && bytes.Equal(a.SHA256, b.SHA256)
 }
 
 // compareFile says what is wrong with a file, if anything is. One that is there
@@ -159,9 +194,15 @@ func (u *untilDone) Read(b []byte) (int, error) {
 // files still have to be there. They had to at that moment too: no attempt goes
 // back to a state in which they have to.
 func (v *verifier) lacks(ctx context.Context, k *keeper, what string) error {
+	return v.lacksIf(ctx, k, what, false)
+}
+
+// lacksIf reports a warning where only a recovery would miss it, or an operator has said that it is lost.
+func (v *verifier) lacksIf(ctx context.Context, k *keeper, what string, warning bool) error {
 	var state AttemptState
-	err := v.store.pool.QueryRow(ctx, "SELECT a.state FROM fenceline.attempts a WHERE a.id = $2 AND "+keeps,
-		v.opt.Sweep.Superseded.Seconds(), k.place.Attempt).Scan(&state)
+	var lost *time.Time
+	err := v.store.pool.QueryRow(ctx, `SELECT a.state, (SELECT files_lost_at FROM fenceline.exports WHERE id = a.export_id AND attempt_id = a.id)
+		FROM fenceline.attempts a WHERE a.id = $2 AND `+keeps, v.opt.Sweep.Superseded.Seconds(), k.place.Attempt).Scan(&state, &lost)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -172,8 +213,11 @@ func (v *verifier) lacks(ctx context.Context, k *keeper, what string) error {
 	if state == AttemptPublished {
 		law = "L1"
 	}
+	if lost != nil {
+		what += fmt.Sprintf(", and was given up at %s", utc(lost))
+	}
 	v.found(Violation{
-		Law: law, Export: k.place.Export, Attempt: k.place.Attempt, Job: k.job,
+		Law: law, Warning: warning || lost != nil, Export: k.place.Export, Attempt: k.place.Attempt, Job: k.job,
 		What: fmt.Sprintf("token %d is %s, but %s", k.place.Token, state, what),
 	})
 	return nil

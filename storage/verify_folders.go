@@ -249,7 +249,7 @@ func (w *walk) deleted(ctx context.Context, o owner, x Violation) error {
 // unrecorded looks for names in the folder of a sealed attempt that it did not record.
 func (w *walk) unrecorded(o owner, x Violation) {
 	for _, e := range o.folder.entries {
-		if slices.Contains(o.objects, e.name) {
+		if slices.Contains(o.objects, e.name) || e.name == files.ManifestName {
 			continue
 		}
 		x.What = fmt.Sprintf("%q is in the folder of token %d, which did not record it", path.Join(o.place.String(), e.name), o.place.Token)
