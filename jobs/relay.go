@@ -66,7 +66,12 @@ func (r *Relay) Run(ctx context.Context) error {
 			}
 		})
 	}()
-	defer func() { <-listening }()
+	counting := make(chan struct{})
+	go func() {
+		defer close(counting)
+		r.keepStats(ctx)
+	}()
+	defer func() { <-listening; <-counting }()
 	tick := time.NewTicker(scanEvery)
 	defer tick.Stop()
 	promotion := time.NewTimer(0) // when the next plain job is due

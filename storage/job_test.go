@@ -348,7 +348,7 @@ func TestScopes(t *testing.T) {
 		w.must(err)
 		for what, saw := range map[string]bool{
 			"job": jobErr == nil, "export": exportErr == nil, "cancel": cancelErr == nil,
-			"exports": len(exports.Items) == 1, "jobs": len(jobs.Items) == 1, "overview": o.Published == 1,
+			"exports": len(exports.Items) == 1, "jobs": len(jobs.Items) == 1, "overview": o.Tail.Published == 1,
 		} {
 			if saw != c.sees {
 				t.Errorf("%+v sees the %s: %t", c.scope, what, saw)

@@ -21,6 +21,15 @@ type Scope struct {
 // Sees reports whether rows of a tenant are in the scope.
 func (s Scope) Sees(tenant string) bool { return s.All || s.Tenant != "" && s.Tenant == tenant }
 
+// cond is the condition of a scope for SQL, where argument n is its tenant: two
+// plans, each of which can use the index that it needs.
+func (s Scope) cond(column string, n int) string {
+	if s.All {
+		return fmt.Sprintf("$%d::text IS NOT NULL", n)
+	}
+	return fmt.Sprintf("%s = $%d", column, n)
+}
+
 func (s Scope) where(db *gorm.DB, column string) *gorm.DB {
 	if s.All {
 		return db
@@ -229,35 +238,6 @@ func (s *Store) Jobs(ctx context.Context, scope Scope, f JobFilter) (Page[Job], 
 
 // CountCap is where counting stops: a count of CountCap+1 means "more than CountCap".
 const CountCap = 10_000
-
-// OverviewWindow is how far back the numbers of [Overview] reach that have a past.
-const OverviewWindow = time.Hour
-
-// Overview are the numbers of the first page, each counted to [CountCap] at most.
-type Overview struct {
-	Running, Waiting int64 // jobs, now
-	// In the last OverviewWindow:
-	Published, Failed, Fenced int64
-	OldestWait                *time.Time // since when the oldest due job waits
-}
-
-// Overview counts what the scope sees.
-func (s *Store) Overview(ctx context.Context, scope Scope) (Overview, error) {
-	var o Overview
-	err := s.pool.QueryRow(ctx, `SELECT
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state IN ('running', 'cancelling') AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE state = 'queued' AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'done' AND export_id IS NOT NULL AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.jobs WHERE finished_at > now() - make_interval(secs => $4) AND state = 'failed' AND ($1 OR tenant = $2) LIMIT $3) x),
-		(SELECT count(*) FROM (SELECT FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
-			WHERE a.finished_at > now() - make_interval(secs => $4) AND a.verdict = 'fenced' AND ($1 OR e.tenant = $2) LIMIT $3) x),
-		(SELECT min(due_at) FROM (SELECT due_at FROM fenceline.jobs WHERE state = 'queued' AND due_at <= now() AND waiting_for IS DISTINCT FROM 'chain' AND ($1 OR tenant = $2) LIMIT $3) x)`,
-		scope.All, scope.Tenant, CountCap+1, OverviewWindow.Seconds()).Scan(&o.Running, &o.Waiting, &o.Published, &o.Failed, &o.Fenced, &o.OldestWait)
-	if err != nil {
-		return o, fmt.Errorf("count jobs: %w", err)
-	}
-	return o, nil
-}
 
 func pageSize(n int) int {
 	if n <= 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -59,6 +60,11 @@ type FailedFilter struct {
 	RequestedBy string
 	// UpTo leaves out what was dispatched after this job; the zero id does not.
 	UpTo uuid.UUID
+	// Tenant is within what the scope sees.
+	Tenant string
+	Group  uuid.UUID // of [Store.FailedGroups]
+	// Until leaves alone what has failed later: what somebody has not seen.
+	Until time.Time
 }
 
 func (f FailedFilter) of(db *gorm.DB, scope Scope) *gorm.DB {
@@ -73,7 +79,7 @@ func (f FailedFilter) of(db *gorm.DB, scope Scope) *gorm.DB {
 		db = db.Where("position(lower(?) IN lower(error)) > 0", f.Error)
 	}
 	if f.Tag != "" {
-		db = db.Where("tags @> ARRAY[?]::text[]", f.Tag)
+		db = db.Where("tags @> ARRAY[?]::text[] AND tags <> '{}'", f.Tag)
 	}
 	if f.Batch != uuid.Nil {
 		db = db.Where("batch_id = ?", f.Batch)
@@ -83,6 +89,15 @@ func (f FailedFilter) of(db *gorm.DB, scope Scope) *gorm.DB {
 	}
 	if f.UpTo != uuid.Nil {
 		db = db.Where("id <= ?", f.UpTo)
+	}
+	if f.Tenant != "" {
+		db = db.Where("tenant = ?", f.Tenant)
+	}
+	if f.Group != uuid.Nil {
+		db = db.Where("failed_group = ?", f.Group)
+	}
+	if !f.Until.IsZero() {
+		db = db.Where("finished_at <= ?", f.Until)
 	}
 	return db
 }

@@ -281,7 +281,7 @@ func lookAtEveryPage(b *tab, w *world, j storage.Job) {
 		b.t.Fatal(err)
 	}
 	for name, path := range map[string]string{
-		"overview": "/", "none": "/?q=nothing+like+it", "export": exportPath(j.ExportID), "running": exportPath(long.ExportID),
+		"overview": "/", "week": "/?window=week", "failed": "/failed", "failed-all": "/failed/all?do=retry", "export": exportPath(j.ExportID), "running": exportPath(long.ExportID),
 		"job": "/jobs/" + j.ID.String(), "long-job": "/jobs/" + long.ID.String(), "new": "/new", "form": "/new/orders", "cleanup": "/cleanup",
 		"signin": "/signin?token=" + w.link(), "refused": "/signin?token=x", "error": "/exports/none",
 	} {

@@ -26,42 +26,40 @@ func TestOverviewStates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	who := w.person("Nadia", "")
-	w.published("acme", "sales?month=10", "بيع <b>أكتوبر</b>", "বিক্রয়.csv", "id\n1\n2\n")
+	w.fenced("acme", "sales", "بيع <b>أكتوبر</b>")
 	running := w.begin(w.job("acme", "stock", "Stock"), "w-9")
 	if err := w.store.Heartbeat(w.ctx, running.ID, storage.Progress{Step: "write", Rows: 1234567}); err != nil {
 		t.Fatal(err)
 	}
 	failed := w.begin(w.job("globex", "payouts", "Payouts"), "w-9")
 	must(w.store.EndAttempt(w.ctx, failed.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "column “fee” does not exist\nat line 3", Counts: true, Final: true}))(t)
-	w.job("acme", "later", "") // no title: it is called by its key
-	page := w.get("/", who).want(t, 200,
-		html.EscapeString("بيع <b>أكتوبر</b>"), "বিক্রয়.csv", "sales?month=10", `class="chip published">current`, `class="chip running">running`,
-		"writing, 1,234,567 rows so far", `class="chip failed">failed`, "column “fee” does not exist", `class="chip queued">waiting`, "<bdi>later</bdi>")
+	page := w.get("/", who).want(t, 200, html.EscapeString("بيع <b>أكتوبر</b>"), "writing, 1,234,567 rows so far", "column “fee” does not exist", "w-frozen",
+		`Published in the last hour</a></dt><dd class="value ">1<`, `Fenced out in the last hour</a></dt><dd class="value fenced">1<`, `Failed in the last hour</a></dt><dd class="value failed">1<`,
+		`Running now</a></dt><dd class="value ">1<`, "Last clean-up", "nothing that waits will begin")
 	page.without(t, "<b>أكتوبر</b>", "at line 3", "No exports yet")
+	w.get("/", w.person("Ada", "globex")).want(t, 200, `Failed in the last hour</a></dt><dd class="value failed">1<`, `Published in the last hour</a></dt><dd class="value ">0<`).
+		without(t, "Stock", "w-frozen", "Last clean-up")
+	w.get("/?window=year", who).want(t, 422)
 }
 
-func TestOverviewSearchAndPages(t *testing.T) {
+// What was counted by the minute is drawn, and told as a table.
+func TestOverviewCharts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	who := w.person("Nadia", "")
-	for i := range 27 {
-		w.job("acme", fmt.Sprintf("daily-%02d", i), fmt.Sprintf("Daily %02d", i))
+	w.get("/", who).want(t, 200, "Nothing has ended in this window")
+	err := w.store.Exec(w.ctx, `INSERT INTO fenceline.stats_minutes SELECT date_bin('1 minute', now() - interval '3 minutes', '2000-01-01Z'), tenant, n, 0, 3, 1, n, n * 150,
+			ARRAY[0, 0, 0, 0, n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] FROM (VALUES ('', 1200), ('acme', 700)) x (tenant, n);
+		INSERT INTO fenceline.stats_hours SELECT date_bin('1 hour', now() - interval '50 hours', '2000-01-01Z'), '', 5000, 0, 0, 0, 0, 0, ARRAY[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]`)
+	if err != nil {
+		t.Fatal(err)
 	}
-	first := w.get("/", who).want(t, 200, "Daily 26", "Daily 02", "Older").body
-	if strings.Contains(first, "Daily 01<") {
-		t.Error("the first page holds more than 25 exports")
-	}
-	older := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(first)
-	if older == nil {
-		t.Fatal("the first page has no link to older exports")
-	}
-	second := w.get(html.UnescapeString(older[1]), who).want(t, 200, "Daily 01", "Daily 00", `href="/">Newest`)
-	second.without(t, "Daily 02", "Older")
-	w.get("/?q=LY+13", who).want(t, 200, "Daily 13", `value="LY 13"`).without(t, "Daily 14")
-	w.get("/?q=100%25", who).want(t, 200, "No export matches")
-	w.get("/?kind=invoice", who).want(t, 200, "No export matches", `value="invoice" selected`)
-	w.get("/?kind=report", who).want(t, 200, "Daily 26")
-	w.get("/?after=rubbish", who).want(t, 400, "Start again")
+	w.get("/", who).want(t, 200, "1,200 published, 0 other jobs done, 3 failed, 1 attempts fenced out", "Jobs ended per minute", `role="img" aria-labelledby="throughput-t throughput-d"`,
+		`class="c-published"`, `class="c-fenced"`, "Half of 1,200 jobs waited at most 150 ms", `<td class="num">1,200</td>`, "2,000</span>").without(t, "style=")
+	w.get("/?window=day", who).want(t, 200, "Jobs ended per 15 min", "1,200 published", "Failed in the last day")
+	w.get("/?window=week", who).want(t, 200, "Jobs ended per hour", "5,000 published", "Failed in the last week")
+	w.get("/", w.person("Ada", "acme")).want(t, 200, "700 published")
+	w.get("/", w.person("Eve", "globex")).want(t, 200, "Nothing has ended in this window").without(t, "700")
 }
 
 // What another tenant has does not exist: in lists, pages, forms, downloads, calls.
@@ -73,8 +71,7 @@ func TestTwoTenants(t *testing.T) {
 	queued := w.job("globex", "q", "Waiting of globex")
 	person, token := w.person("Ada", "acme"), w.token("acme")
 
-	w.get("/", person).want(t, 200, "Sales of acme").without(t, "globex")
-	w.get("/?q=payouts", person).want(t, 200, "No export matches")
+	w.get("/", person).want(t, 200).without(t, "globex")
 	w.get("/api/v1/exports", token).want(t, 200, "Sales of acme").without(t, "globex")
 	w.get("/api/v1/jobs", token).want(t, 200, mine.ID.String()).without(t, "globex")
 	w.get("/api/v1/jobs?export="+other.ExportID.String(), token).want(t, 200, `"items":[]`)
@@ -278,11 +275,16 @@ func TestTilesFollowTheWindow(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	oldest := now.Add(-4 * time.Second)
-	tiles := overviewTiles(storage.Overview{Running: 3, Waiting: storage.CountCap + 1, Fenced: 2, OldestWait: &oldest}, now)
-	text := fmt.Sprint(tiles)
-	for _, want := range []string{"10,000+", "the oldest for 4 s", "in the last " + windowName(storage.OverviewWindow)} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the tiles lack %q: %s", want, text)
+	for _, name := range []string{"hour", "day", "week"} {
+		_, chosen, err := chooseWindow(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(overviewTiles(chosen, storage.Overview{Running: 3, Waiting: storage.CountCap + 1, OldestWait: &oldest, Tail: storage.Stat{Fenced: 2}}, storage.Stat{Fenced: 40}, now))
+		for _, want := range []string{"10,000+", "the oldest for 4 s", "Fenced out in the last " + name + " 42"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the tiles lack %q: %s", want, text)
+			}
 		}
 	}
 }
@@ -299,5 +301,5 @@ func TestJobOfADeletedExport(t *testing.T) {
 	}
 	w.get("/jobs/"+j.ID.String(), who).want(t, 200, "Its export was deleted").without(t, "Download", exportPath(j.ExportID), "data-events")
 	w.get(exportPath(j.ExportID)+"/files/sales.csv", who).want(t, 404)
-	w.get("/", who).want(t, 200, "No exports yet")
+	w.get("/", who).want(t, 200).without(t, exportPath(j.ExportID))
 }

@@ -14,7 +14,7 @@ import (
 
 // concrete fills the wildcards of a route.
 func concrete(path string) string {
-	return strings.NewReplacer("{$}", "", "{id}", uuid.NewString(), "{name}", "a.csv", "{report}", "orders", "{file}", "app.css").Replace(path)
+	return strings.NewReplacer("{$}", "", "{id}", uuid.NewString(), "{group}", uuid.NewString(), "{name}", "a.csv", "{report}", "orders", "{file}", "app.css").Replace(path)
 }
 
 // Every route but the named ones is closed to nobody. The test walks the table,

@@ -1,0 +1,168 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// FailedGroup are failed jobs of one kind whose errors differ only in numbers, ids
+// and quoted values.
+type FailedGroup struct {
+	ID      uuid.UUID `json:"id"`
+	Kind    string    `json:"kind"`
+	Pattern string    `json:"pattern"` // the first line of the error with # and "…" in their place
+	Error   string    `json:"error"`   // of the newest one
+	// Count stops at [CountCap]+1.
+	Count   int64       `json:"count"`
+	Newest  time.Time   `json:"newest"`
+	Oldest  time.Time   `json:"oldest"`
+	Samples []uuid.UUID `json:"samples" gorm:"-"` // of jobs, the newest first
+}
+
+const (
+	// groupsLook bounds how many groups are compared for which of them has the newest failure.
+	groupsLook = 500
+	// groupSamples is how many jobs of a group are named.
+	groupSamples = 3
+)
+
+// FailedGroups lists the groups with the newest failures, at most limit, and
+// answers whether there are more. Without a filter it takes one look for each
+// group; with one it groups the newest [CountCap] jobs that match.
+func (s *Store) FailedGroups(ctx context.Context, scope Scope, f FailedFilter, limit int) (groups []FailedGroup, more bool, err error) {
+	db := s.db.WithContext(ctx)
+	if f == (FailedFilter{Tenant: f.Tenant}) {
+		if f.Tenant != "" {
+			if !scope.Sees(f.Tenant) {
+				return []FailedGroup{}, false, nil
+			}
+			scope = Scope{Tenant: f.Tenant}
+		}
+		groups, err = s.newestGroups(ctx, scope)
+	} else {
+		newest := f.of(db, scope).Select("failed_group, finished_at").Order("finished_at DESC, id DESC").Limit(CountCap + 1)
+		err = db.Raw("SELECT failed_group AS id, count(*) AS count, max(finished_at) AS newest, min(finished_at) AS oldest FROM (?) x GROUP BY failed_group", newest).Scan(&groups).Error
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("group failed jobs: %w", err)
+	}
+	slices.SortFunc(groups, func(a, b FailedGroup) int {
+		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	if more = len(groups) > limit; more {
+		groups = groups[:limit]
+	}
+	kept := groups[:0]
+	for _, g := range groups {
+		there, err := s.describeGroup(ctx, scope, f, &g)
+		if err != nil {
+			return nil, false, err
+		}
+		if there {
+			kept = append(kept, g)
+		}
+	}
+	return kept, more, nil
+}
+
+// newestGroups goes from group to group by the index, one look for each.
+func (s *Store) newestGroups(ctx context.Context, scope Scope) (groups []FailedGroup, err error) {
+	rows, err := s.pool.Query(ctx, `WITH RECURSIVE g AS (
+			(SELECT failed_group, finished_at FROM fenceline.jobs WHERE state = 'failed' AND `+scope.cond("tenant", 1)+` ORDER BY failed_group, finished_at DESC, id DESC LIMIT 1)
+			UNION ALL SELECT n.failed_group, n.finished_at FROM g, LATERAL (SELECT j.failed_group, j.finished_at FROM fenceline.jobs j
+				WHERE j.state = 'failed' AND `+scope.cond("j.tenant", 1)+` AND j.failed_group > g.failed_group ORDER BY j.failed_group, j.finished_at DESC, j.id DESC LIMIT 1) n)
+		SELECT failed_group, finished_at FROM g LIMIT $2`, scope.Tenant, groupsLook)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var g FailedGroup
+		if err := rows.Scan(&g.ID, &g.Newest); err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, rows.Err()
+}
+
+// describeGroup fills in what a group's newest job says, and how many it holds
+// when that is not known. It answers whether the group still holds any that match.
+func (s *Store) describeGroup(ctx context.Context, scope Scope, f FailedFilter, g *FailedGroup) (bool, error) {
+	f.Group = g.ID
+	db := s.db.WithContext(ctx)
+	var newest []struct {
+		ID                   uuid.UUID
+		Kind, Error, Pattern string
+	}
+	err := f.of(db, scope).Select("id, kind, error, fenceline.error_pattern(error) AS pattern").Order("finished_at DESC, id DESC").Limit(groupSamples).Scan(&newest).Error
+	if err == nil && g.Count == 0 && len(newest) > 0 {
+		part := f.of(db, scope).Select("finished_at").Order("finished_at DESC, id DESC").Limit(CountCap + 1)
+		err = db.Raw("SELECT count(*) AS count, min(finished_at) AS oldest FROM (?) x", part).Row().Scan(&g.Count, &g.Oldest)
+		if err == nil && g.Count > CountCap { // the oldest is elsewhere
+			err = f.of(db, scope).Select("finished_at").Order("finished_at, id").Limit(1).Row().Scan(&g.Oldest)
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at group %s of failed jobs: %w", g.ID, err)
+	}
+	if len(newest) == 0 {
+		return false, nil
+	}
+	g.Kind, g.Error, g.Pattern = newest[0].Kind, newest[0].Error, newest[0].Pattern
+	g.Samples = nil
+	for _, j := range newest {
+		g.Samples = append(g.Samples, j.ID)
+	}
+	return true, nil
+}
+
+// FailedGroup reads one group; [ErrNotFound] when it holds no job that the scope sees.
+func (s *Store) FailedGroup(ctx context.Context, scope Scope, id uuid.UUID) (FailedGroup, error) {
+	g := FailedGroup{ID: id}
+	there, err := s.describeGroup(ctx, scope, FailedFilter{}, &g)
+	if err == nil && !there {
+		err = fmt.Errorf("group %s of failed jobs: %w", id, ErrNotFound)
+	}
+	return g, err
+}
+
+// FailedRecent lists failed jobs that match, the newest failure first.
+func (s *Store) FailedRecent(ctx context.Context, scope Scope, f FailedFilter, after string, limit int) (Page[Job], error) {
+	limit = pageSize(limit)
+	q := f.of(s.db.WithContext(ctx), scope).Order("finished_at DESC, id DESC").Limit(limit + 1)
+	if after != "" {
+		at, id, err := parseCursor(after)
+		if err != nil {
+			return Page[Job]{}, err
+		}
+		q = q.Where("(finished_at, id) < (?, ?)", at, id)
+	}
+	page := Page[Job]{Items: []Job{}}
+	if err := q.Find(&page.Items).Error; err != nil {
+		return page, fmt.Errorf("list failed jobs: %w", err)
+	}
+	for i := range page.Items {
+		page.Items[i].Payload = maskSealed(page.Items[i].Payload)
+	}
+	if len(page.Items) > limit {
+		page.Items = page.Items[:limit]
+		last := page.Items[limit-1]
+		page.Next = makeCursor(*last.FinishedAt, last.ID)
+	}
+	return page, nil
+}
+
+// CountFailedCapped is how many failed jobs of the scope match, counted to [CountCap]+1.
+func (s *Store) CountFailedCapped(ctx context.Context, scope Scope, f FailedFilter) (n int64, err error) {
+	part := f.of(s.db.WithContext(ctx), scope).Select("id").Order("finished_at DESC, id DESC").Limit(CountCap + 1)
+	if err := s.db.WithContext(ctx).Raw("SELECT count(*) FROM (?) x", part).Row().Scan(&n); err != nil {
+		return 0, fmt.Errorf("count failed jobs: %w", err)
+	}
+	return n, nil
+}
