@@ -24,6 +24,25 @@ type principal struct {
 // may reports whether who makes the request may do deeds of a kind.
 func (p principal) may(v storage.Verb) bool { return slices.Contains(p.verbs, v) }
 
+// mayCancel reports whether who makes the request may cancel a job that somebody asked
+// for: operators anybody's, others their own.
+func (p principal) mayCancel(requestedBy string) bool {
+	return p.may(storage.VerbOperate) || p.may(storage.VerbRequest) && p.name != "" && p.name == requestedBy
+}
+
+// cancelJob cancels a job when who makes the request may.
+func (s *Server) cancelJob(r *http.Request, id uuid.UUID) (storage.JobState, error) {
+	who := of(r).principal
+	j, err := s.store.Job(r.Context(), who.scope, id)
+	if err != nil {
+		return "", err
+	}
+	if !who.mayCancel(j.RequestedBy) {
+		return "", errNotYours
+	}
+	return s.store.CancelJob(r.Context(), who.scope, id)
+}
+
 // maxSecret bounds what is looked up as a secret; ours are shorter.
 const maxSecret = 200
 

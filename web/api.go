@@ -141,7 +141,7 @@ func (s *Server) apiCancel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	who := of(r).principal
-	state, err := s.store.CancelJob(r.Context(), who.scope, id)
+	state, err := s.cancelJob(r, id)
 	if err != nil {
 		return err
 	}

@@ -249,7 +249,7 @@ func (s *Server) cancelForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	who := of(r).principal
-	state, err := s.store.CancelJob(r.Context(), who.scope, id)
+	state, err := s.cancelJob(r, id)
 	if err != nil {
 		return err
 	}

@@ -111,12 +111,16 @@ func (s *Server) newExportPage(w http.ResponseWriter, r *http.Request) error {
 	return s.showForm(w, r, http.StatusOK, def, given, nil, nil)
 }
 
-// definition is the report of a route. A report that is broken is shown with the list.
+// definition is the report of a route, when who asks may use it. A report that is broken is shown with the list.
 func (s *Server) definition(r *http.Request) (*report.Definition, error) {
+	who := of(r).principal
 	def, err := s.reports.Catalog().Get(r.PathValue("report"))
 	var broken report.Mistakes
-	if errors.As(err, &broken) {
+	if errors.As(err, &broken) && who.scope.All { // files and lines are for those who write reports
 		return nil, &failure{http.StatusUnprocessableEntity, "report-broken", "This report cannot be used", broken.Error()}
+	}
+	if broken != nil || err == nil && len(usable([]*report.Definition{def}, who)) == 0 {
+		return nil, errMissing
 	}
 	return def, err
 }

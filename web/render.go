@@ -75,6 +75,11 @@ type view struct {
 // May reports whether the viewer may do deeds of a kind, such as "operate".
 func (v view) May(verb storage.Verb) bool { return slices.Contains(v.verbs, verb) }
 
+// MayCancel reports whether the viewer may cancel a job that somebody asked for.
+func (v view) MayCancel(requestedBy string) bool {
+	return principal{name: v.User, verbs: v.verbs}.mayCancel(requestedBy)
+}
+
 // Time is a time in one of the forms of format.go, as an element for the script.
 func (v view) Time(form string, t time.Time) template.HTML { return clock{v.Now}.html(form, t) }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/fenceline/fenceline/storage"
 )
 
 func (w *world) link() string {
@@ -146,4 +148,96 @@ func TestClientKey(t *testing.T) {
 			t.Errorf("%s counts as %s, want %s", remote, got, want)
 		}
 	}
+}
+
+// user makes a user who signs in with a password.
+func (w *world) user(name, tenant string, role storage.Role, text string) storage.User {
+	w.t.Helper()
+	hash := must(w.server.hasher.Hash(w.ctx, text))(w.t)
+	return must(w.store.AddUser(w.ctx, storage.NewUser{Name: name, Tenant: tenant, Role: role, Password: hash}))(w.t)
+}
+
+const goodPassword = "correct horse battery"
+
+func (w *world) signIn(name, text string, who creds) answer {
+	w.t.Helper()
+	return w.post("/signin", who, url.Values{"name": {name}, "password": {text}})
+}
+
+func TestSigninByPassword(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.person("Root", "")
+	w.user("Nadia", "acme", storage.RoleViewer, goodPassword)
+	w.get("/signin", nobody).want(t, 200, `type="password"`, `autocomplete="current-password"`)
+	var refusals []string
+	for _, c := range [][2]string{{"Nadia", goodPassword + "x"}, {"Nobody", goodPassword}, {"Root", ""}, {"Root", goodPassword}} {
+		got := w.signIn(c[0], c[1], nobody).want(t, 403, "do not go together")
+		refusals = append(refusals, strings.ReplaceAll(got.body, c[0], "NAME"))
+	}
+	for _, body := range refusals {
+		if body != refusals[0] {
+			t.Error("what is wrong can be told by the answer")
+		}
+	}
+	in := w.signIn(" Nadia ", goodPassword, nobody).want(t, 303)
+	cookie := checkCookie(t, in.Cookies(), "fenceline", false)
+	first := creds{"Cookie", cookie.Name + "=" + cookie.Value}
+	w.get("/", first).want(t, 200, "Nadia")
+	again := w.signIn("Nadia", goodPassword, first).want(t, 303).Cookies()[0].Value
+	if again == cookie.Value {
+		t.Error("the session was kept at sign-in")
+	}
+	w.get("/", first).want(t, 303) // it was replaced
+	w.get("/", creds{"Cookie", "fenceline=" + again}).want(t, 200)
+	w.send("POST", "/signin", nobody, strings.NewReader("name=Nadia&password=x"), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site").want(t, 403, "another site")
+	if strings.Contains(w.log.String(), goodPassword) {
+		t.Error("the log holds the password")
+	}
+}
+
+// However many addresses try, a name has so many tries; others are not hurt, nor is who succeeds.
+func TestSigninByPasswordIsLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.person("Root", "")
+	w.user("Nadia", "acme", storage.RoleViewer, goodPassword)
+	for range maxFailedSignins - 1 {
+		w.signIn("Nadia", "wrong", nobody).want(t, 403)
+	}
+	for range 3 { // what succeeds gives back what it took
+		w.signIn("Nadia", goodPassword, nobody).want(t, 303)
+	}
+	w.signIn("Nadia", "wrong", nobody).want(t, 403)
+	got := w.signIn("Nadia", goodPassword, nobody).want(t, 429, "too many attempts")
+	if after := got.Header.Get("Retry-After"); after == "" || after == "0" {
+		t.Errorf("Retry-After is %q", after)
+	}
+	w.server.signins.clear("127.0.0.1") // as from another address
+	for range maxFailedNames - 1 {
+		w.signIn("nadia", "wrong", nobody).want(t, 403)
+		w.server.signins.clear("127.0.0.1")
+	}
+	w.signIn("Nadia", goodPassword, nobody).want(t, 429)
+	w.server.signins.clear("127.0.0.1")
+	w.signIn("Omar", "wrong", nobody).want(t, 403)
+}
+
+// An old hash is made again at the next sign-in, and other sessions go on.
+func TestPasswordsAreRehashed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.person("Root", "")
+	// Of the reference implementation, with other parameters: "password", salt "somesalt".
+	const old = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
+	must(w.store.AddUser(w.ctx, storage.NewUser{Name: "Nadia", Role: storage.RoleViewer, Password: old}))(t)
+	before := w.personAs("Nadia", "", storage.RoleViewer)
+	for range 2 {
+		w.signIn("Nadia", "password", nobody).want(t, 303)
+	}
+	_, hash, err := w.store.PasswordOf(w.ctx, "Nadia")
+	if err != nil || hash == old || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,") {
+		t.Errorf("the hash is %s, %v", hash, err)
+	}
+	w.get("/", before).want(t, 200)
 }

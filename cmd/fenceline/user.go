@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,7 +203,7 @@ func (c *cli) userListCmd() *cobra.Command {
 				}
 				fmt.Fprintln(w, "NAME\tROLE\tTENANT\tPASSWORD\tPROVIDER\tLAST SIGN-IN\tDISABLED")
 				for _, u := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inCellWhole(u.Name), u.Role, orAll(u.Tenant), stamp(u.PasswordAt), orDash(&u.Issuer), stamp(u.SignedInAt), stamp(u.DisabledAt))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inCellWhole(u.Name), u.Role, orAll(u.Tenant), stamp(u.PasswordAt), cmp.Or(u.Issuer, "–"), stamp(u.SignedInAt), stamp(u.DisabledAt))
 				}
 				if more {
 					fmt.Fprintf(w, "\nmore: fenceline user list --after %q\n", list[len(list)-1].Name)

@@ -15,7 +15,7 @@ func TestAPasswordIsNotShown(t *testing.T) {
 		code  int
 	}{{"correct horse battery\n", exitDone}, {"correct horse batterz\n", exitUsage}} {
 		person, program := terminal(t)
-		asked := &watched{}
+		asked := &lines{}
 		cl := &cli{in: program, err: asked}
 		type result struct {
 			text string
@@ -27,8 +27,8 @@ func TestAPasswordIsNotShown(t *testing.T) {
 			done <- result{text, err}
 		}()
 		for i, typed := range []string{"correct horse battery\n", c.again} {
-			asked.waitFor(t, []string{"New password: ", "Once more: "}[i])
-			silent(t, int(program.Fd()))
+			until(t, "it asks", func() bool { return strings.Contains(asked.String(), []string{"New password: ", "Once more: "}[i]) })
+			unseen(t, int(program.Fd()))
 			if _, err := person.WriteString(typed); err != nil {
 				t.Fatal(err)
 			}
@@ -43,8 +43,8 @@ func TestAPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// silent waits until a terminal no longer shows what is typed.
-func silent(t *testing.T, fd int) {
+// unseen waits until a terminal no longer shows what is typed.
+func unseen(t *testing.T, fd int) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		state, err := unix.IoctlGetTermios(fd, unix.TCGETS)

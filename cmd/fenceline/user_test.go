@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -76,14 +76,14 @@ func TestAPasswordFromAPipeSignsIn(t *testing.T) {
 	running, err := os.ReadFile(filepath.Join(s.env["FENCELINE_DATA"], runningName))
 	s.must(err)
 	base := string(regexp.MustCompile(`"url": "([^"]+)"`).FindSubmatch(running)[1])
+	path, err := binary()
+	s.must(err)
 	const text = "correct horse battery"
 	for _, c := range []struct{ typed, says string }{{"short\n", "at least 12"}, {"\n", "no line"}, {text + "\r\nmore", "added Nadia"}} {
-		var out bytes.Buffer
-		cmd := s.command("user", "add", "Nadia", "--role", "admin", "--password-stdin")
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(c.typed), &out, &out
-		_ = cmd.Run() // what it says is compared
-		if !strings.Contains(out.String(), c.says) || strings.Contains(out.String(), "battery") {
-			t.Errorf("%q: %s", c.typed, out.String())
+		p := s.startChanged(func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(c.typed) }, path, "user", "add", "Nadia", "--role", "admin", "--password-stdin")
+		<-p.exited
+		if out := p.output.String(); !strings.Contains(out, c.says) || strings.Contains(out, "battery") {
+			t.Errorf("%q: %s", c.typed, out)
 		}
 	}
 	jar, err := cookiejar.New(nil)
