@@ -31,3 +31,15 @@ func TestPreviewOfReportsThatFail(t *testing.T) {
 		t.Errorf("%d characters of a cell", n)
 	}
 }
+
+// A preview of a part says about how much there is, and a viewer sees no button.
+func TestPreviewSaysHowMuch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	given := url.Values{"tenant": {"acme"}, "p.rows": {"1500"}}
+	w.post("/new/slow/preview", w.person("Nadia", ""), given).want(t, 200, "The first 10 rows of about 1,500.")
+	viewer := w.withRole("Vi", "", "viewer")
+	w.get("/new/slow", viewer).want(t, 200, "not ask for them").without(t, "Start export", "Preview ten rows")
+	w.post("/new/slow/preview", viewer, given).want(t, 403)
+	w.post("/new/slow", viewer, given).want(t, 403)
+}

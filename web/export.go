@@ -21,6 +21,8 @@ const (
 	maxStories = 3
 	// maxJobs is how many jobs the page of an export lists.
 	maxJobs = 10
+	// maxPublications is how many publications it lists at once.
+	maxPublications = 10
 )
 
 // exportView is the page of an export.
@@ -41,6 +43,11 @@ type exportView struct {
 	Untold   int // fenced attempts that the table alone tells about
 	Jobs     []jobRow
 	MoreJobs bool
+
+	Publications []publicationRow
+	Older        int64 // the token below which earlier publications are; 0 when there are none
+	Before       int64 // where this page of publications begins; 0 for the newest
+	CurrentJob   *storage.Job
 }
 
 // jobRow is a line of a list of jobs.
@@ -72,6 +79,9 @@ func (s *Server) exportPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.showAttempts(attempts, s.lease, time.Now())
+	if err := s.showPublications(r, &v); err != nil {
+		return err
+	}
 	return s.finishExport(w, r, scope, &v)
 }
 
@@ -141,8 +151,19 @@ func (v *exportView) Working() *jobRow {
 
 // FileURL is the address of a file of the current publication. It names the
 // publication: what was seen is what comes.
-func (v *exportView) FileURL(f storage.File) string {
-	return fileURL("/exports/", v.ID, f.Name) + "?attempt=" + f.AttemptID.String()
+func (v *exportView) FileURL(f storage.File) string { return pinnedURL(v.ID, f) }
+
+// Size is how large all current files are together.
+func (v *exportView) Size() (sum int64) {
+	for _, f := range v.Files {
+		sum += f.Size
+	}
+	return sum
+}
+
+// pinnedURL is the address of a file of one publication.
+func pinnedURL(export uuid.UUID, f storage.File) string {
+	return fileURL("/exports/", export, f.Name) + "?attempt=" + f.AttemptID.String()
 }
 
 func fileURL(base string, export uuid.UUID, name string) string {

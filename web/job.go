@@ -238,9 +238,7 @@ func (v jobView) Phases() []phase {
 func (v jobView) Timeout() string { return showDuration(time.Duration(v.TimeoutSeconds) * time.Second) }
 
 // FileURL is the address of a file that the job published.
-func (v jobView) FileURL(f storage.File) string {
-	return fileURL("/exports/", v.ExportID, f.Name) + "?attempt=" + f.AttemptID.String()
-}
+func (v jobView) FileURL(f storage.File) string { return pinnedURL(v.ExportID, f) }
 
 // cancelForm cancels a job and shows it again.
 func (s *Server) cancelForm(w http.ResponseWriter, r *http.Request) error {

@@ -37,6 +37,8 @@ func newPages(a assets) pages {
 		"firstLine": firstLine,
 		"warnings":  showWarnings,
 		"px":        func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
+		"deref":     func(n *int64) int64 { return *n },
+		"named":     func(name, value string) namedText { return namedText{name, value} },
 		"pass":      func(v view, value any) passed { return passed{v, value} },
 	}
 	parts := []string{"layout.html", "parts.html", "fence.html"} // of all pages; each other file is a page
@@ -91,6 +93,9 @@ type passed struct {
 	View  view
 	Value any
 }
+
+// namedText is a text with what it is.
+type namedText struct{ Name, Value string }
 
 // fragmentHeader asks for the middle of a page only: the script sends it.
 const fragmentHeader = "Fenceline-Fragment"
