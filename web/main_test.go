@@ -68,12 +68,13 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Cleanup(func() { _ = w.files.Close() })
 	catalog := report.NewCatalog(testReports)
 	reports := must(jobs.NewReports(jobs.ReportConfig{Catalog: catalog, Store: w.store}))(t)
-	w.registry = must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)), noteKind(), jobs.BatchZIPKind(w.store)))(t)
+	renderers := must(jobs.NewInvoiceRenderers(invoice.Options{}))(t)
+	w.registry = must(jobs.NewRegistry(reports.Kind(), jobs.InvoiceKind(renderers), noteKind(), jobs.BatchZIPKind(w.store)))(t)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.base = "http://" + ln.Addr().String()
 	conf := Config{
-		Store: w.store, Files: w.files, Dispatcher: w.dispatcher, Reports: reports, PublicURL: w.base,
+		Store: w.store, Files: w.files, Dispatcher: w.dispatcher, Reports: reports, Invoices: renderers, PublicURL: w.base,
 		Targets: notify.NewTargets(w.store, must(notify.NewGuard([]string{"hooks.internal"}))(t), nil),
 		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Lease: 30 * time.Second,
 		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "fenceline_up 1\n") }),

@@ -8,12 +8,12 @@ import (
 	"github.com/fenceline/fenceline/storage"
 )
 
-// detailRoutes are what the pages of one export and one job need besides their own.
+// detailRoutes are what the pages of one export need besides their own, and the pages of invoices.
 func (s *Server) detailRoutes() []route {
-	return []route{
+	return append([]route{
 		{"GET", "/exports/{id}/delete", signedIn, storage.VerbAdminister, s.deletePage},
 		{"POST", "/exports/{id}/delete", signedIn, storage.VerbAdminister, s.deleteForm},
-	}
+	}, s.invoiceRoutes()...)
 }
 
 // publicationRow is a line of the history of publications.

@@ -37,6 +37,7 @@ func newPages(a assets) pages {
 		"firstLine": firstLine,
 		"warnings":  showWarnings,
 		"px":        func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
+		"inc":       func(n int) int { return n + 1 },
 		"deref":     func(n *int64) int64 { return *n },
 		"named":     func(name, value string) namedText { return namedText{name, value} },
 		"pass":      func(v view, value any) passed { return passed{v, value} },

@@ -27,6 +27,8 @@ type Config struct {
 	Dispatcher *jobs.Dispatcher
 	Reports    *jobs.Reports
 	Targets    *notify.Targets
+	// Invoices draws documents before they are issued.
+	Invoices jobs.InvoiceRenderers
 	// Metrics answers GET /metrics; nil answers 404.
 	Metrics http.Handler
 	Log     *slog.Logger
@@ -55,6 +57,7 @@ type Server struct {
 	schedules  *jobs.Schedules
 	reports    *jobs.Reports
 	targets    *notify.Targets
+	invoices   jobs.InvoiceRenderers
 	metrics    http.Handler
 	log        *slog.Logger
 	publicURL  string
@@ -78,7 +81,7 @@ type Server struct {
 // New prepares a server. Nothing is opened before [Server.Run].
 func New(c Config) *Server {
 	s := &Server{
-		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, metrics: c.Metrics, log: c.Log,
+		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, invoices: c.Invoices, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
 		ready: c.Ready, lease: c.Lease, assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),

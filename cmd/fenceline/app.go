@@ -33,6 +33,7 @@ type app struct {
 	files      files.Store
 	redis      jobs.Redis // without a client when the app does not work
 	reports    *jobs.Reports
+	invoices   jobs.InvoiceRenderers
 	registry   *jobs.Registry
 	keys       *secret.Keyring // nil: none
 	dispatcher *jobs.Dispatcher
@@ -91,11 +92,10 @@ func (a *app) register() (err error) {
 	if a.reports, err = jobs.NewReports(conf); err != nil {
 		return err
 	}
-	renderers, err := newInvoiceRenderers(a.conf)
-	if err != nil {
+	if a.invoices, err = newInvoiceRenderers(a.conf); err != nil {
 		return err
 	}
-	kinds := append([]jobs.Kind{a.reports.Kind(), jobs.InvoiceKind(renderers), jobs.NewInvoiceRuns(a.reports, func() *jobs.Dispatcher { return a.dispatcher }).Kind(),
+	kinds := append([]jobs.Kind{a.reports.Kind(), jobs.InvoiceKind(a.invoices), jobs.NewInvoiceRuns(a.reports, func() *jobs.Dispatcher { return a.dispatcher }).Kind(),
 		jobs.BatchZIPKind(a.store), jobs.DrillKind()}, a.extras.kinds...)
 	if a.registry, err = jobs.NewRegistry(kinds...); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease,
-		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys),
+		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Invoices: a.invoices,
 	})
 }
 

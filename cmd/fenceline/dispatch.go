@@ -53,7 +53,7 @@ func (c *cli) dispatchCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if raw, err = withFiles(raw, with); err != nil {
+			if raw, err = jobs.WithInvoiceFiles(raw, with); err != nil {
 				return err
 			}
 			return c.dispatch(cmd.Context(), "invoice", json.RawMessage(raw), f)

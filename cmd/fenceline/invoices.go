@@ -155,7 +155,7 @@ func (c *cli) invoiceIssueCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if n.Document, err = withFiles(raw, with); err != nil {
+			if n.Document, err = jobs.WithInvoiceFiles(raw, with); err != nil {
 				return err
 			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
@@ -183,21 +183,6 @@ func (c *cli) invoiceIssueCmd() *cobra.Command {
 
 func filesFlag(cmd *cobra.Command, with *[]string) {
 	cmd.Flags().StringSliceVar(with, "files", nil, "pdf, ubl and cii (the e-invoice, EN 16931), with commas; pdf alone when nothing is asked for")
-}
-
-// withFiles puts the files that are asked for into a document. It refuses what is
-// not one JSON object while the lines of the user's file can still be named.
-func withFiles(document []byte, files []string) ([]byte, error) {
-	fields, err := invoice.Fields(document)
-	if err != nil {
-		return nil, err
-	}
-	if len(files) > 0 {
-		if fields["files"], err = json.Marshal(files); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(fields)
 }
 
 func (c *cli) invoiceSchemaCmd() *cobra.Command {

@@ -58,21 +58,29 @@ type picture struct {
 	of                  *pdf.Element
 }
 
+// canvas is a page that can be drawn on: a PDF's, or a picture of it.
+type canvas interface {
+	Text(x, y, size float64, ink pdf.Ink, line typeset.Line, of *pdf.Element)
+	Rect(x, y, width, height float64, ink pdf.Ink)
+	Picture(x, y, width, height float64, image *pdf.Image, of *pdf.Element)
+}
+
 // flow puts strips on pages, one below the other, and begins a new page when
 // one is full. Nothing that is put is ever left out.
 type flow struct {
-	out      *pdf.Document
+	out      *pdf.Document // what the parts of the document are told to
+	sheet    func() canvas // gives a new page
 	width    float64
 	height   float64
 	mirrored bool
 	top      float64 // where the first strip of a page goes
 	bottom   float64 // below this is the footer
-	pages    []*pdf.Page
+	pages    []canvas
 	y        float64
 	blank    bool     // nothing stands on the page yet but its head
 	head     []strip  // what every new page begins with: the header of a running table
 	placed   []placed // on the last page, not drawn yet
-	fresh    func(*pdf.Page)
+	fresh    func(canvas)
 }
 
 // placed is a strip and where its top is.
@@ -83,7 +91,7 @@ type placed struct {
 
 func (f *flow) newPage() {
 	f.draw()
-	f.pages = append(f.pages, f.out.NewPage())
+	f.pages = append(f.pages, f.sheet())
 	f.y = f.top
 	if f.fresh != nil {
 		f.fresh(f.pages[len(f.pages)-1])
@@ -211,11 +219,11 @@ func (f *flow) draw() {
 	f.placed = f.placed[:0]
 }
 
-func (f *flow) rect(p *pdf.Page, r rect, y float64) {
+func (f *flow) rect(p canvas, r rect, y float64) {
 	p.Rect(f.mirror(r.x0, r.x1-r.x0), y+r.y, r.x1-r.x0, r.height, r.ink)
 }
 
-func (f *flow) text(p *pdf.Page, t piece, y float64) {
+func (f *flow) text(p canvas, t piece, y float64) {
 	p.Text(f.at(t), y, t.st.size, t.st.ink, t.line, t.of)
 }
 

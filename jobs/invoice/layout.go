@@ -52,6 +52,7 @@ func newLayout(d *Document, look Style, logo *pdf.Image, with *worker) *layout {
 	}
 	with.out.Reset(l.flow.width, l.flow.height)
 	l.out, l.mirrored = &with.out, l.words.rightToLeft
+	l.sheet = func() canvas { return l.out.NewPage() }
 	l.left, l.right = margin, l.flow.width-margin
 	l.lineHeight = sizeText * l.words.leading
 	if look.Footer != "" {
@@ -74,7 +75,7 @@ func (l *layout) smallLine() float64        { return sizeSmall * l.words.leading
 // many pages there are.
 func (l *layout) build() {
 	if l.look.Layout == LayoutModern {
-		l.fresh = func(p *pdf.Page) { l.rect(p, rect{0, l.flow.width, 0, 7, l.look.accent()}, 0) }
+		l.fresh = func(p canvas) { l.rect(p, rect{0, l.flow.width, 0, 7, l.look.accent()}, 0) }
 	}
 	l.newPage()
 	if l.look.Layout == LayoutModern {
@@ -92,7 +93,7 @@ func (l *layout) build() {
 }
 
 // foot is the same on every page but for its number; it is not read aloud.
-func (l *layout) foot(p *pdf.Page, number int) {
+func (l *layout) foot(p canvas, number int) {
 	y := l.flow.height - 30
 	st := l.faint(sizeSmall)
 	of := l.label(l.right, st, l.words.page(number, len(l.pages))).flushed(l.right)

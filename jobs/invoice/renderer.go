@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/fenceline/fenceline/jobs/invoice/pdf"
+	"github.com/fenceline/fenceline/jobs/invoice/svg"
 	"github.com/fenceline/fenceline/jobs/invoice/typeset"
 )
 
@@ -101,10 +102,9 @@ func (r *Renderer) WritePDF(w io.Writer, d *Document) (Report, error) {
 	defer r.workers.Put(with)
 	l := newLayout(d, r.options.Style, logo, with)
 	l.build()
-	missing := l.missingWarnings()
 	if r.options.Strict && l.missing > 0 {
 		// Without the number, so that equal refusals of many documents read the same.
-		return Report{}, fmt.Errorf("%w: %s", ErrMissing, strings.Join(missing, "; "))
+		return Report{}, fmt.Errorf("%w: %s", ErrMissing, strings.Join(l.missingWarnings(), "; "))
 	}
 	data, err := with.out.Finish(pdf.Info{
 		Title: d.Title(), Author: d.Issuer.Name, Language: l.words.tag, Producer: producer, Date: d.IssueDate,
@@ -116,7 +116,31 @@ func (r *Renderer) WritePDF(w io.Writer, d *Document) (Report, error) {
 	if _, err := w.Write(data); err != nil {
 		return fail(err)
 	}
-	return Report{Pages: with.out.Pages(), Missing: l.missing, Warnings: append(d.warnings(l.sums), missing...)}, nil
+	return l.report(), nil
+}
+
+// Preview draws d as pictures (SVG 1.1), one for each page, as the same layout
+// and the same fonts would put it on paper. Characters that are in no font are
+// boxes, also with a strict renderer: the report says which.
+func (r *Renderer) Preview(d *Document) (pages [][]byte, report Report, err error) {
+	logo, err := r.logo(d)
+	if err != nil {
+		return nil, Report{}, fmt.Errorf("preview invoice %s: %w", d.Number, err)
+	}
+	with := r.workers.Get().(*worker)
+	defer r.workers.Put(with)
+	l := newLayout(d, r.options.Style, logo, with)
+	l.sheet = func() canvas { return svg.NewPage(l.flow.width, l.flow.height) }
+	l.build()
+	for _, p := range l.pages {
+		pages = append(pages, p.(*svg.Page).Bytes()) // what sheet made
+	}
+	return pages, l.report(), nil
+}
+
+// report says what came of building the pages.
+func (l *layout) report() Report {
+	return Report{Pages: len(l.pages), Missing: l.missing, Warnings: append(l.doc.warnings(l.sums), l.missingWarnings()...)}
 }
 
 func (d *Document) warnings(t Totals) []string {

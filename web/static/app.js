@@ -121,6 +121,33 @@
     }
   }
 
+  // A form with data-preview shows what it would make while one types; a file that
+  // is chosen is read into the field that data-into names.
+  const waits = new WeakMap();
+  document.addEventListener("input", async (event) => {
+    const form = event.target.closest("form[data-preview]");
+    if (!form) return;
+    const field = document.getElementById(event.target.dataset.into);
+    if (field && event.target.files.length) {
+      field.value = await event.target.files[0].text();
+      event.target.value = "";
+    }
+    clearTimeout(waits.get(form));
+    waits.set(form, setTimeout(() => preview(form), 500));
+  });
+  let turn = 0;
+  async function preview(form) {
+    const mine = ++turn;
+    try {
+      const answer = await fetch(form.dataset.preview, { method: "POST", body: new FormData(form), headers: { "Fenceline-Fragment": "1" }, redirect: "manual" });
+      if (!answer.ok) return;
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("preview");
+      if (fresh && mine === turn) morph(document.getElementById("preview"), fresh);
+    } catch {
+      // The server is away; the button says so.
+    }
+  }
+
   const regions = () => document.querySelectorAll("[data-live]");
 
   async function refresh() {

@@ -48,9 +48,6 @@ func (d *Document) NewPage() *Page {
 	return p
 }
 
-// Pages is how many pages there are.
-func (d *Document) Pages() int { return len(d.pages) }
-
 func (d *Document) font(f *typeset.Font) *fontUse {
 	for _, have := range d.fonts {
 		if have.font == f {

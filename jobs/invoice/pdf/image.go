@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"bytes"
+	"compress/zlib"
 	"errors"
 	"fmt"
 	"image"
@@ -9,6 +10,7 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"image/png"
+	"io"
 )
 
 // Bounds of a picture. A small file can hold a picture that fills the memory:
@@ -115,6 +117,35 @@ func fromPixels(picture image.Image) *Image {
 	if !solid {
 		out.alpha = deflate(alpha)
 	}
+	return out
+}
+
+// File is the picture as a file that other programs read, with its media type.
+func (i *Image) File() (mediaType string, data []byte) {
+	if i.filter == "DCTDecode" {
+		return "image/jpeg", i.data
+	}
+	picture := image.NewNRGBA(image.Rect(0, 0, i.Width, i.Height))
+	colours, alpha := inflate(i.data), inflate(i.alpha)
+	for n := range min(len(colours)/3, i.Width*i.Height) {
+		copy(picture.Pix[4*n:], colours[3*n:3*n+3])
+		picture.Pix[4*n+3] = 0xFF
+		if n < len(alpha) {
+			picture.Pix[4*n+3] = alpha[n]
+		}
+	}
+	var out bytes.Buffer
+	_ = png.Encode(&out, picture) // a buffer takes everything
+	return "image/png", out.Bytes()
+}
+
+// inflate unpacks what deflate has packed; nothing gives nothing.
+func inflate(data []byte) []byte {
+	r, err := zlib.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	out, _ := io.ReadAll(r) // our own bytes
 	return out
 }
 
