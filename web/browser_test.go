@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"github.com/fenceline/fenceline/storage"
@@ -28,6 +29,7 @@ type tab struct {
 
 	mu      sync.Mutex
 	console []string
+	outside []string // addresses elsewhere that pages asked for
 }
 
 // chromium finds the browser.
@@ -65,14 +67,33 @@ func newTab(t *testing.T, base string) *tab {
 			b.mu.Unlock()
 		}
 	}()
+	requests := chromedp.Events(ctx, network.RequestWillBeSent)
+	go func() {
+		for sent, err := range requests {
+			if err != nil {
+				return
+			}
+			b.note(sent.Request.URL)
+		}
+	}()
 	return b
+}
+
+// note remembers a request that leaves the site.
+func (b *tab) note(address string) {
+	if strings.HasPrefix(address, b.base+"/") || strings.HasPrefix(address, "data:") || strings.HasPrefix(address, "blob:"+b.base) || address == "about:blank" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outside = append(b.outside, address)
 }
 
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx := b.ctx
 	if len(actions) > 0 { // without any, the browser is started, and lives as long as this context
-		limited, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		limited, cancel := context.WithTimeout(b.ctx, time.Minute)
 		defer cancel()
 		ctx = limited
 	}
@@ -129,6 +150,10 @@ func (b *tab) quiet() {
 	for _, line := range b.console {
 		b.t.Errorf("the console says: %s", line)
 	}
+	for _, address := range b.outside {
+		b.t.Errorf("a page asks for %s", address)
+	}
+	b.console, b.outside = nil, nil
 }
 
 // TestInABrowser goes the way of a person: sign in by the link, see what is

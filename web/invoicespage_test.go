@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html"
 	"mime/multipart"
@@ -15,14 +14,6 @@ import (
 	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
 )
-
-// numberless is the example without its number, for a series.
-func numberless(t *testing.T) string {
-	t.Helper()
-	fields := must(invoice.Fields(invoice.Example()))(t)
-	delete(fields, "number")
-	return string(must(json.Marshal(fields))(t))
-}
 
 var sheet = regexp.MustCompile(`src="data:image/svg&#43;xml;base64,([^"]+)"`)
 
