@@ -248,6 +248,7 @@ var lawfulConstraints = [...]string{
 	"invoices.invoices_tenant_series_fkey", "invoices.invoices_tenant_series_n_key", "jobs.jobs_attempt", "jobs.jobs_after_job_fkey", "jobs.jobs_attended", "jobs.jobs_batch_id_fkey", "jobs.jobs_check1",
 	"jobs.jobs_check2", "jobs.jobs_export_id_fkey", "jobs.jobs_pkey", "jobs.jobs_plain", "jobs.jobs_ready_only_plain", "jobs.jobs_state_check", "jobs.jobs_unique_how", "batch_calls.batch_calls_pkey", "outbox.outbox_attempt_id_fkey",
 	"outbox.outbox_export_id_fkey", "outbox.outbox_job_id_fkey", "outbox.outbox_pkey", "outbox.outbox_published_check", "outbox.outbox_subject_check", "schedule_runs.schedule_runs_pkey",
+	"uploads.uploads_attempt_id_fkey", "uploads.uploads_pkey",
 }
 
 // Constraints looks whether those that the laws lean on are there, and all of

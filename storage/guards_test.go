@@ -73,6 +73,8 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"another database for an epoch", guard, "UPDATE fenceline.epoch SET fingerprint = '1 2 3'", nil},
 		{"beats that go back", guard, "UPDATE fenceline.epoch SET beats = -1", nil},
 		{"a confirmed beat that was not made", check, "UPDATE fenceline.epoch SET confirmed = beats + 1", nil},
+		{"an upload of an attempt that does not run", guard, "INSERT INTO fenceline.uploads (attempt_id, upload_id, object) VALUES ($1, 'u', '1-a')", []any{sealed.ID}},
+		{"an upload of nobody", guard, "INSERT INTO fenceline.uploads (attempt_id, upload_id, object) VALUES (gen_random_uuid(), 'u', '1-a')", nil},
 		{"a recovery without a next epoch", check, "UPDATE fenceline.epoch SET state = 'recovering'", nil},
 		{"unfinished attempts to be condemned without a recovery", guard, "SELECT fenceline.condemn_unfinished(10)", nil},
 		{"files to be adopted without a recovery", guard, "SELECT fenceline.adopt_attempt('{}')", nil},

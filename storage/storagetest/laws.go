@@ -32,7 +32,7 @@ type Deployment struct {
 	Files files.Store
 	URL   string // of the database, for statements past the store
 	// Plant puts something of somebody else's at a path below the root of the files.
-	Plant func(ctx context.Context, path, text string) error
+	Plant func(path, text string) error
 	// Look is step 4: it opens the snapshot of an attempt with this token and answers what a query
 	// for one text reads in it, and a time that the answer is not older than. nil is [storage.Store.Snapshot].
 	Look func(ctx context.Context, export uuid.UUID, token int64, query string) (value string, asOf time.Time, err error)
@@ -44,6 +44,16 @@ type Deployment struct {
 // files. Both are closed after the test.
 func Deploy(t testing.TB, url string) Deployment {
 	t.Helper()
+	dir := filepath.Join(quickFolder(t), "files")
+	return DeployAt(t, url, dir, func(path, text string) error {
+		return os.WriteFile(filepath.Join(dir, filepath.FromSlash(path)), []byte(text), 0o600)
+	})
+}
+
+// DeployAt is [Deploy] with the files at a location (see [files.ParseURL]), where
+// plant can put something of somebody else's.
+func DeployAt(t testing.TB, url, location string, plant func(path, text string) error) Deployment {
+	t.Helper()
 	store, err := storage.Open(t.Context(), url, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -53,15 +63,12 @@ func Deploy(t testing.TB, url string) Deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := files.OpenLocal(filepath.Join(quickFolder(t), "files"), id)
+	kept, err := files.Open(t.Context(), location, id, store.Uploads())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = local.Close() })
-	plant := func(_ context.Context, path, text string) error {
-		return os.WriteFile(filepath.Join(local.Dir(), filepath.FromSlash(path)), []byte(text), 0o600)
-	}
-	return Deployment{Store: store, Files: local, URL: url, Plant: plant}
+	t.Cleanup(func() { _ = kept.Close() })
+	return Deployment{Store: store, Files: kept, URL: url, Plant: plant}
 }
 
 // quickFolder is in memory where the system has such a place: files are synced

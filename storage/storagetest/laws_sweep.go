@@ -53,7 +53,7 @@ func (s *scene) probe() {
 func strangersStay(s *scene) {
 	job, b := s.published("sales")
 	notes := path.Join(job.ExportID.String(), "notes.txt")
-	s.must(s.Plant(s.ctx, notes, "mine"))
+	s.must(s.Plant(notes, "mine"))
 	forgotten := storage.Begun{ID: uuid.New(), Token: b.Token}
 	_, err := s.write(place(job, forgotten), "whose?")
 	s.must(err)
