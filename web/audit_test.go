@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fenceline/fenceline/storage"
 )
@@ -126,5 +127,58 @@ func TestEveryActionHasWords(t *testing.T) {
 			t.Errorf("the action %s is there twice, or has no words", a.Action)
 		}
 		seen[a.Action] = true
+	}
+}
+
+func TestAuditPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin, tenant := w.person("Nadia", ""), w.person("Gus", "globex")
+	j, _ := w.published("acme", "k", "Sales <b>", "a.csv", "id\n1\n")
+	w.get("/audit", admin).want(t, 200, "Nothing was written down yet")
+	w.get(exportPath(j.ExportID)+"/files/a.csv", admin).want(t, 200)
+	w.call("/api/v1/queues/default/pause", admin, "").want(t, 200)
+
+	w.get("/audit", admin).want(t, 200, "downloaded", "a.csv", "Nadia", `href="/exports/`+j.ExportID.String()+`"`, "paused a queue", "127.0.0.1", "token 1")
+	w.get("/audit", tenant).want(t, 200, "Nothing was written down yet").without(t, "a.csv", "paused a queue</td>")
+	w.get("/audit?action=queue.paused", admin).want(t, 200, "default").without(t, "a.csv")
+	w.get("/audit?actor=Gus", admin).want(t, 200, "No entries match")
+	w.get("/audit?object="+j.ExportID.String(), admin).want(t, 200, "a.csv").without(t, "bdi class=\"key\">default")
+	day := time.Now().In(time.FixedZone("", 14*3600)).Format(time.DateOnly) // Kiritimati is always the first
+	w.get("/audit?zone=Pacific/Kiritimati&day="+day, admin).want(t, 200, "a.csv")
+	w.get("/audit?zone=Pacific/Kiritimati&day=2020-01-01", admin).want(t, 200, "No entries match")
+	w.get("/audit?day=yesterday", admin).want(t, 422)
+	w.get("/audit?after=x", admin).want(t, 400)
+}
+
+func TestAPIAudit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all, acme := w.token(""), w.token("acme")
+	for _, name := range []string{"a", "b", "=c"} {
+		w.call("/api/v1/queues/"+strings.TrimPrefix(name, "=")+"/pause", all, "").want(t, 200)
+	}
+	j := w.job("acme", "k", "K")
+	w.call("/api/v1/jobs/"+j.ID.String()+"/cancel", acme, "").want(t, 200)
+	page := decode[storage.Page[storage.AuditEntry]](t, w.get("/api/v1/audit?limit=3", all).want(t, 200))
+	if len(page.Items) != 3 || page.Next == "" || page.Items[0].Action != auditCancelled {
+		t.Errorf("the first page is %+v", page)
+	}
+	rest := decode[storage.Page[storage.AuditEntry]](t, w.get("/api/v1/audit?limit=3&after="+page.Next, all).want(t, 200))
+	if len(rest.Items) != 1 || rest.Next != "" || rest.Items[0].ObjectID != "a" {
+		t.Errorf("the second page is %+v", rest)
+	}
+	if own := decode[storage.Page[storage.AuditEntry]](t, w.get("/api/v1/audit", acme).want(t, 200)); len(own.Items) != 1 {
+		t.Errorf("a tenant sees %+v", own.Items)
+	}
+	csv := w.get("/api/v1/audit?format=csv&action=queue.paused", all).want(t, 200, "at,actor,actor_kind", "queue.paused,queue,b")
+	if n := strings.Count(csv.body, "\n"); n != 4 || !strings.HasPrefix(csv.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the CSV has %d lines:\n%s", n, csv.body)
+	}
+	for _, wrong := range []string{"?format=xml", "?from=today", "?day=x", "?limit=0", "?day=2026-01-01&zone=Mars"} {
+		w.get("/api/v1/audit"+wrong, all).want(t, 422)
+	}
+	if got := csvCells(storage.AuditEntry{Actor: "=HYPERLINK(1)"})[1]; got != "'=HYPERLINK(1)" {
+		t.Errorf("a formula goes out as %s", got)
 	}
 }

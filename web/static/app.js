@@ -49,6 +49,7 @@
       if (el.textContent !== text) el.textContent = text;
     }
     for (const el of root.querySelectorAll("[data-zone]")) if (el.textContent !== zone) el.textContent = zone;
+    for (const el of root.querySelectorAll("[data-own-zone]")) el.value = zone;
     for (const el of root.querySelectorAll(".copy")) el.hidden = !navigator.clipboard;
   }
 
