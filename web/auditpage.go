@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/storage"
@@ -132,7 +134,13 @@ func rowOf(e storage.AuditEntry) auditRow {
 	}
 	var more []string
 	for _, name := range slices.Sorted(maps.Keys(details)) {
-		more = append(more, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), details[name]))
+		value := fmt.Sprint(details[name])
+		if id, err := uuid.Parse(value); err == nil {
+			value = id.String()[24:] // as lists show ids
+		} else if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
+			value = at.Format("2006-01-02 15:04 UTC")
+		}
+		more = append(more, strings.ReplaceAll(name, "_", " ")+" "+value)
 	}
 	row.More = strings.Join(more, ", ")
 	return row

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,18 +33,15 @@ type opened struct {
 }
 
 // download sends a file of a publication: the current one, or the one that the
-// query parameter attempt names.
+// path or the query parameter attempt names.
 func (s *Server) download(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathID(r)
 	if err != nil {
 		return err
 	}
 	o, err := lookTwice(func() (opened, error) { return s.openFile(r, id) })
-	if errors.Is(err, files.ErrNotFound) {
-		return s.filesGone(r.Context(), o.publication, err)
-	}
 	if err != nil {
-		return err
+		return s.whyNotOpened(r.Context(), o.publication, err)
 	}
 	defer o.content.Close()
 	if err := s.auditDownload(r, o); err != nil {
@@ -84,11 +83,16 @@ func (s *Server) openFile(r *http.Request, export uuid.UUID) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	file, err := s.fileNamed(r.Context(), p.attempt, r.PathValue("name"))
+	return s.openPublished(r.Context(), e, p, r.PathValue("name"))
+}
+
+// openPublished opens a file of a publication by the name that people see.
+func (s *Server) openPublished(ctx context.Context, e storage.Export, p publication, name string) (opened, error) {
+	file, err := s.fileNamed(ctx, p.attempt, name)
 	if err != nil {
 		return opened{}, err
 	}
-	f, err := s.files.Open(r.Context(), files.Place{Export: export, Token: p.token, Attempt: p.attempt}, file.Object)
+	f, err := s.files.Open(ctx, files.Place{Export: e.ID, Token: p.token, Attempt: p.attempt}, file.Object)
 	if err != nil {
 		return opened{publication: p}, err
 	}
@@ -114,18 +118,23 @@ func (s *Server) fileNamed(ctx context.Context, attempt uuid.UUID, name string) 
 
 // publication is what the request asks for. What was never published cannot be downloaded.
 func (s *Server) publication(r *http.Request, e storage.Export) (publication, error) {
-	pin := r.URL.Query().Get("attempt")
-	if pin == "" || e.AttemptID != nil && pin == e.AttemptID.String() {
-		if e.AttemptID == nil {
-			return publication{}, errMissing
-		}
-		return publication{*e.AttemptID, e.LastToken, *e.PublishedAt}, nil
+	pin := cmp.Or(r.PathValue("attempt"), r.URL.Query().Get("attempt"))
+	if pin == "" && e.AttemptID != nil {
+		pin = e.AttemptID.String()
 	}
 	id, err := uuid.Parse(pin)
 	if err != nil {
 		return publication{}, errMissing
 	}
-	a, err := s.store.Attempt(r.Context(), id)
+	return s.publicationOf(r.Context(), e, id)
+}
+
+// publicationOf is the attempt of an export as a publication whose files are there.
+func (s *Server) publicationOf(ctx context.Context, e storage.Export, attempt uuid.UUID) (publication, error) {
+	if e.AttemptID != nil && attempt == *e.AttemptID {
+		return publication{attempt, e.LastToken, *e.PublishedAt}, nil
+	}
+	a, err := s.store.Attempt(ctx, attempt)
 	if err != nil {
 		return publication{}, err
 	}
@@ -136,6 +145,14 @@ func (s *Server) publication(r *http.Request, e storage.Export) (publication, er
 		return publication{}, errFilesGone
 	}
 	return publication{a.ID, a.Token, *a.FinishedAt}, nil
+}
+
+// whyNotOpened is the error of a file that could not be opened.
+func (s *Server) whyNotOpened(ctx context.Context, p publication, err error) error {
+	if errors.Is(err, files.ErrNotFound) {
+		return s.filesGone(ctx, p, err)
+	}
+	return err
 }
 
 // filesGone tells a publication that was swept from one whose files should be there.
@@ -160,7 +177,10 @@ func sendFile(w http.ResponseWriter, r *http.Request, o opened) {
 	h.Set("Content-Type", o.MediaType)
 	h.Set("Content-Disposition", attachment(o.Name))
 	h.Set("ETag", o.tag())
-	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(o.SHA256)+":") // RFC 9530, of the whole file also when a range is sent
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "private, no-cache")
+	}
 	http.ServeContent(w, r, "", o.at, o.content)
 }
 

@@ -52,6 +52,7 @@ var (
 	errGone         = &failure{410, "gone", "Gone", "It was deleted."}
 	errFilesGone    = &failure{410, "files-gone", "These files are gone",
 		"This publication was replaced by a newer one and its files were cleaned up. The page of the export has the current file."}
+	errLinkEnded = &failure{410, "link-ended", "This link opens nothing any more", "It has expired, it was revoked, or it was used as often as it may be. Ask who sent it for a new one."}
 	errTooLarge  = &failure{413, "too-large", "Too large", "The body of the request is too large."}
 	errMediaType = &failure{415, "media-type", "Unsupported media type", "Send JSON, with the header “Content-Type: application/json”."}
 	errKeyReused = &failure{422, "idempotency-key-reused", "The idempotency key was used before",
@@ -103,6 +104,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errTooLarge, nil
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrNoSeries), errors.Is(err, report.ErrNotFound):
 		return errMissing, nil
+	case errors.Is(err, storage.ErrLinkEnded):
+		return errLinkEnded, nil
 	case errors.Is(err, storage.ErrGone):
 		return errGone, nil
 	case errors.Is(err, storage.ErrUserExists):
@@ -144,7 +147,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if f.status >= 500 {
-		s.log.Error("request failed", "request_id", known.id, "method", r.Method, "path", r.URL.Path, "error", err)
+		s.log.Error("request failed", "request_id", known.id, "method", r.Method, "path", shownPath(r), "error", err)
 	}
 	h := w.Header()
 	for _, name := range []string{"Content-Disposition", "Content-Encoding", "Content-Length", "Etag", "Last-Modified", "Location"} {

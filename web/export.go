@@ -43,11 +43,15 @@ type exportView struct {
 	Untold   int // fenced attempts that the table alone tells about
 	Jobs     []jobRow
 	MoreJobs bool
+<<<<<<< HEAD
 
 	Publications []publicationRow
 	Older        int64 // the token below which earlier publications are; 0 when there are none
 	Before       int64 // where this page of publications begins; 0 for the newest
 	CurrentJob   *storage.Job
+=======
+	Links    linksView
+>>>>>>> 4c69c60 (web: open one file of one publication by a link)
 }
 
 // jobRow is a line of a list of jobs.
@@ -137,6 +141,9 @@ func (s *Server) finishExport(w http.ResponseWriter, r *http.Request, scope stor
 	}
 	if len(v.Jobs) > 0 && v.AttemptID == nil {
 		v.Chip = v.Jobs[0].Chip
+	}
+	if err := s.showShared(r, v); err != nil {
+		return err
 	}
 	return s.render(w, r, http.StatusOK, "export", v)
 }

@@ -76,7 +76,7 @@ func (s *Server) finish(rec *recorder, r *http.Request, start time.Time) {
 	if strings.HasPrefix(r.URL.Path, "/static/") || strings.HasSuffix(r.URL.Path, "z") {
 		level = slog.LevelDebug
 	}
-	s.log.Log(r.Context(), level, "request", "request_id", known.id, "method", r.Method, "path", r.URL.Path,
+	s.log.Log(r.Context(), level, "request", "request_id", known.id, "method", r.Method, "path", shownPath(r),
 		"status", rec.status, "bytes", rec.bytes, "took", time.Since(start).Round(time.Microsecond), "who", known.principal.name)
 }
 

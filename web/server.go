@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type Config struct {
 	// Lease is how long a worker may be silent before its job is handed on; used
 	// to say for how long an attempt was silent at least. Zero is unknown.
 	Lease time.Duration
+	// LinkMax is how long a signed link may live at most; zero is a week.
+	LinkMax time.Duration
 }
 
 // NotReady is why a server is not ready, in a word that anybody may read.
@@ -64,6 +67,7 @@ type Server struct {
 	secure     bool
 	ready      func(context.Context) error
 	lease      time.Duration
+	linkMax    time.Duration
 
 	assets  assets
 	pages   pages
@@ -83,7 +87,7 @@ func New(c Config) *Server {
 	s := &Server{
 		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, invoices: c.Invoices, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
-		ready: c.Ready, lease: c.Lease, assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
+		ready: c.Ready, lease: c.Lease, linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
 		stopping: make(chan struct{}),
 	}
@@ -128,6 +132,7 @@ func (s *Server) routes() []route {
 		{"GET", "/{$}", signedIn, storage.VerbView, s.overviewPage},
 		{"GET", "/exports/{id}", signedIn, storage.VerbView, s.exportPage},
 		{"GET", "/exports/{id}/files/{name}", signedIn, storage.VerbView, s.download},
+		{"GET", "/exports/{id}/attempts/{attempt}/files/{name}", signedIn, storage.VerbView, s.download},
 		{"GET", "/jobs/{id}", signedIn, storage.VerbView, s.jobPage},
 		{"POST", "/jobs/{id}/cancel", signedIn, storage.VerbRequest, s.cancelForm},
 		{"POST", "/jobs/{id}/retry", signedIn, storage.VerbOperate, s.retryForm},
@@ -157,6 +162,7 @@ func (s *Server) routes() []route {
 		{"GET", "/api/v1/exports", api, storage.VerbView, s.apiExports},
 		{"GET", "/api/v1/exports/{id}", api, storage.VerbView, s.apiExport},
 		{"GET", "/api/v1/exports/{id}/files/{name}", api, storage.VerbView, s.download},
+		{"GET", "/api/v1/exports/{id}/attempts/{attempt}/files/{name}", api, storage.VerbView, s.download},
 		{"GET", "/api/v1/reports", api, storage.VerbView, s.apiReports},
 		{"POST", "/api/v1/invoices", api, storage.VerbRequest, s.apiIssue},
 		{"GET", "/api/v1/invoices/schema", api, storage.VerbView, s.apiInvoiceSchema},
@@ -175,7 +181,7 @@ func (s *Server) routes() []route {
 		{"POST", "/api/v1/schedules/{name}/run", api, storage.VerbOperate, s.apiRunSchedule},
 		{"GET", "/api/v1/schedules/{name}/runs", api, storage.VerbView, s.apiScheduleRuns},
 		{"GET", "/metrics", apiToken, storage.VerbView, s.serveMetrics},
-	}, slices.Concat(s.notifyRoutes(), s.jobListRoutes(), s.exportListRoutes(), s.queueRoutes(), s.batchRoutes(), s.scheduleRoutes(), s.failedRoutes(), s.detailRoutes(), s.auditRoutes())...)
+	}, slices.Concat(s.notifyRoutes(), s.jobListRoutes(), s.exportListRoutes(), s.queueRoutes(), s.batchRoutes(), s.scheduleRoutes(), s.failedRoutes(), s.detailRoutes(), s.auditRoutes(), s.linkRoutes())...)
 }
 
 // Handler is the whole site. Live events flow only while [Server.Run] runs.

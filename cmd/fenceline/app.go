@@ -207,8 +207,13 @@ func (a *app) deliverer() (*notify.Deliverer, error) {
 func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
+<<<<<<< HEAD
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease,
 		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Invoices: a.invoices,
+=======
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, LinkMax: a.conf.LinkMax,
+		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys),
+>>>>>>> 4c69c60 (web: open one file of one publication by a link)
 	})
 }
 

@@ -76,7 +76,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.dispatchCmd(), c.jobCmd(), c.batchCmd(), c.limitCmd(), c.notifyCmd(),
 		c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(),
 		c.queueCmd(), c.workerCmd(), c.maintenanceCmd(),
-		c.auditCmd(),
+		c.auditCmd(), c.linkCmd(),
 		c.fenceCmd(),
 		c.sweepCmd(), c.verifyCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(),
 		c.signinCmd(), c.userCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd(),

@@ -90,6 +90,7 @@ var settings = [...]setting{
 	{name: "webhook-allow", env: "WEBHOOK_ALLOW", help: "hosts and networks that webhooks may reach although they are internal or without TLS, with commas between them", example: "hooks.internal,10.1.0.0/16", is: isList},
 	{name: "notify-keep", env: "NOTIFY_KEEP", def: "168h", help: "how long deliveries that arrived stay in the lists; 0 for ever"},
 	{name: "audit-keep", env: "AUDIT_KEEP", def: "8760h", help: "how long entries of the audit log stay, at least 720h; 0 for ever"},
+	{name: "link-max", env: "LINK_MAX", def: "168h", help: "how long a link to a file may open at most"},
 	{name: "url", env: "FENCELINE_URL", help: "a Fenceline elsewhere that `dispatch` asks over its API", example: "https://exports.example.com"},
 	{env: "FENCELINE_TOKEN", help: "API token for FENCELINE_URL", secret: true, example: "fl_…"},
 	{name: "log-level", env: "LOG_LEVEL", def: "info", help: "debug, info, warn or error"},
@@ -108,7 +109,7 @@ type Config struct {
 	Queues                                                                                            map[string]int
 	Autoscale                                                                                         map[string]jobs.Bounds
 	AutoscaleWait, Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded, NotifyKeep time.Duration
-	AuditKeep                                                                                         time.Duration
+	AuditKeep, LinkMax                                                                                time.Duration
 	SweepTime                                                                                         time.Duration
 	SweepLimit, SweepPace, SweepParallel, SweepMaxShare                                               int
 	SweepOff                                                                                          bool
@@ -167,6 +168,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if c.AuditKeep = r.duration("AUDIT_KEEP", 0); c.AuditKeep > 0 && c.AuditKeep < storage.LeastAuditKept {
 		r.refuse("AUDIT_KEEP", r.text("AUDIT_KEEP"), "must be 720h or more, or 0 for ever")
 	}
+	c.LinkMax = r.duration("LINK_MAX", time.Minute)
 	r.checkURL("PUBLIC_URL", c.PublicURL)
 	r.checkURL("FENCELINE_URL", c.RemoteURL)
 	if strings.ContainsAny(c.Namespace, "{} ") || c.Namespace == "" {
