@@ -53,10 +53,19 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", "/api/v1/jobs/"+receipt.Job.ID.String())
-	return respond(w, http.StatusAccepted, struct {
+	j, err := s.awaitEnd(w, r, receipt.Job)
+	if err != nil {
+		return err
+	}
+	status := http.StatusAccepted
+	if j.State.Ended() && preferWait(r.Header) > 0 {
+		status = http.StatusOK
+	}
+	j.Error = withoutStack(who.scope, j.Error)
+	return respond(w, status, struct {
 		storage.Job
 		Reused bool `json:"reused"`
-	}{receipt.Job, receipt.Reused})
+	}{j, receipt.Reused})
 }
 
 // readObject reads a body: a JSON object of exactly these fields, each once.
@@ -115,6 +124,14 @@ func (s *Server) apiJob(w http.ResponseWriter, r *http.Request) error {
 	j, attempts, err := s.readJob(r)
 	if err != nil {
 		return err
+	}
+	if preferWait(r.Header) > 0 && !j.State.Ended() {
+		if _, err := s.awaitEnd(w, r, j); err != nil {
+			return err
+		}
+		if j, attempts, err = s.readJob(r); err != nil {
+			return err
+		}
 	}
 	failures, err := s.store.JobErrors(r.Context(), j.ID, maxAttempts)
 	if err != nil {

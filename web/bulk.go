@@ -39,6 +39,9 @@ func ofTenants(who principal, items []jobs.Item) (err error) {
 
 // apiBulk accepts many jobs, all or none.
 func (s *Server) apiBulk(w http.ResponseWriter, r *http.Request) error {
+	if err := refuseKey(r, "Give each job of the body an idempotency_key of its own."); err != nil {
+		return err
+	}
 	raw, err := readBody(w, r, maxBulk)
 	if err != nil {
 		return err
@@ -68,6 +71,9 @@ func (s *Server) apiBulk(w http.ResponseWriter, r *http.Request) error {
 
 // apiChain accepts jobs that run one after the other.
 func (s *Server) apiChain(w http.ResponseWriter, r *http.Request) error {
+	if err := refuseKey(r, "Ask for the chain once: a second call makes another one."); err != nil {
+		return err
+	}
 	raw, err := readBody(w, r, maxBulk)
 	if err != nil {
 		return err
@@ -93,6 +99,9 @@ func (s *Server) apiChain(w http.ResponseWriter, r *http.Request) error {
 
 // apiMakeBatch accepts a batch, with its address.
 func (s *Server) apiMakeBatch(w http.ResponseWriter, r *http.Request) error {
+	if err := refuseKey(r, "Ask for the batch once: a second call makes another one."); err != nil {
+		return err
+	}
 	raw, err := readBody(w, r, maxBulk)
 	if err != nil {
 		return err

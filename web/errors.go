@@ -89,6 +89,7 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 	var (
 		bad   *invalid.Error
 		busy  *busyError
+		rate  *rateError
 		large *http.MaxBytesError
 	)
 	switch {
@@ -98,6 +99,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return &failure{422, "invalid", "Some fields are wrong", bad.Error()}, bad.Problems
 	case storage.IsBadText(err):
 		return errBadText, nil
+	case errors.As(err, &rate):
+		return &failure{429, "rate-limited", "Too many requests", rate.Error()}, nil
 	case errors.As(err, &busy):
 		return &failure{429, "too-many-requests", "Too many attempts", busy.Error()}, nil
 	case errors.As(err, &large):
@@ -155,7 +158,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	h.Set("Cache-Control", "no-store")
 	var busy *busyError
-	if errors.As(err, &busy) {
+	var rate *rateError
+	if errors.As(err, &rate) {
+		busy = &busyError{rate.wait}
+	}
+	if busy != nil || errors.As(err, &busy) {
 		h.Set("Retry-After", fmt.Sprint(int(math.Ceil(busy.wait.Seconds()))))
 	}
 	switch {

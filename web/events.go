@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	jitter "math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +22,8 @@ const (
 	maxPending = 64
 	// maxTenants bounds the memory for which tenant an export belongs to.
 	maxTenants = 8192
+	// maxKept is how many events are kept for those who come back.
+	maxKept = 1024
 	// keepAlive is how often a silent stream gets a comment, so that proxies keep it open.
 	keepAlive = 15 * time.Second
 	// recheck is after how many comments the session is looked at again: signing out ends streams.
@@ -32,10 +36,20 @@ type hub struct {
 	store *storage.Store
 	log   *slog.Logger
 
+	boot string // of this process: ids of another one's events say nothing here
+
 	mu      sync.Mutex
 	clients map[*client]struct{}
 	last    uint64 // id of the newest event
 	tenants map[uuid.UUID]string
+	ring    []change // the newest events without a gap, the oldest first
+}
+
+// change is an event that is kept for those who come back.
+type change struct {
+	id     uint64
+	export uuid.UUID
+	tenant string
 }
 
 // client is an open event stream.
@@ -51,7 +65,7 @@ type client struct {
 }
 
 func newHub(store *storage.Store, log *slog.Logger) *hub {
-	return &hub{store: store, log: log, clients: map[*client]struct{}{}, tenants: map[uuid.UUID]string{}}
+	return &hub{store: store, log: log, boot: rand.Text()[:8], clients: map[*client]struct{}{}, tenants: map[uuid.UUID]string{}}
 }
 
 // run listens until ctx ends. When the connection breaks it connects again, and
@@ -70,7 +84,7 @@ func (h *hub) run(ctx context.Context) {
 			return
 		}
 		h.log.Warn("live events have stopped; connecting again", "in", wait, "error", err)
-		timer := time.NewTimer(wait - wait/4 + rand.N(wait/2))
+		timer := time.NewTimer(wait - wait/4 + jitter.N(wait/2))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -83,7 +97,10 @@ func (h *hub) run(ctx context.Context) {
 // heard passes a change on to the streams that may know of it.
 func (h *hub) heard(ctx context.Context, message string) {
 	id, err := uuid.Parse(message)
-	if err != nil || !h.any() {
+	if err != nil {
+		return
+	}
+	if h.skipped() {
 		return
 	}
 	tenant, err := h.tenantOf(ctx, id)
@@ -95,17 +112,27 @@ func (h *hub) heard(ctx context.Context, message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last++
+	if len(h.ring) == maxKept {
+		h.ring = append(h.ring[:0], h.ring[maxKept/2:]...)
+	}
+	h.ring = append(h.ring, change{h.last, id, tenant})
 	for c := range h.clients {
-		if c.scope.Sees(tenant) && (c.only == uuid.Nil || c.only == id) {
+		if c.sees(h.ring[len(h.ring)-1]) {
 			c.add(id, h.last)
 		}
 	}
 }
 
-func (h *hub) any() bool {
+// skipped notes an event that is not looked at because no stream is open: who comes back must look.
+func (h *hub) skipped() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.clients) > 0
+	if len(h.clients) > 0 {
+		return false
+	}
+	h.last++
+	h.ring = nil
+	return true
 }
 
 // tenantOf is the tenant of an export. It never changes, so it is kept; when too
@@ -134,15 +161,43 @@ func (h *hub) resyncAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last++
+	h.ring = nil
 	for c := range h.clients {
 		c.overflow(h.last)
 	}
 }
 
-func (h *hub) join(c *client) {
+// join lets a client hear of what comes, and answers the id of what was before.
+func (h *hub) join(c *client) (id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clients[c] = struct{}{}
+	return fmt.Sprintf("%s-%d", h.boot, h.last)
+}
+
+// rejoin is join for a client that comes back and has seen the event of an id:
+// what it missed waits for it, or, when that is not kept any more, that it must look.
+func (h *hub) rejoin(c *client, seen string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clients[c] = struct{}{}
+	boot, text, _ := strings.Cut(seen, "-")
+	id, err := strconv.ParseUint(text, 10, 64)
+	gap := len(h.ring) == 0 && id < h.last || len(h.ring) > 0 && id+1 < h.ring[0].id
+	if boot != h.boot || err != nil || id > h.last || gap {
+		c.overflow(h.last)
+		return
+	}
+	for _, e := range h.ring {
+		if e.id > id && c.sees(e) {
+			c.add(e.export, e.id)
+		}
+	}
+}
+
+// sees reports whether a client is to be told of an event.
+func (c *client) sees(e change) bool {
+	return c.scope.Sees(e.tenant) && (c.only == uuid.Nil || c.only == e.export)
 }
 
 func (h *hub) leave(c *client) {
@@ -204,20 +259,18 @@ func (s *Server) eventStream(w http.ResponseWriter, r *http.Request) error {
 		}
 		c.only = id
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	streamHeaders(w.Header())
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	s.events.join(c)
-	defer s.events.leave(c)
-	greeting := "retry: 2000\n: welcome\n\n"
-	if r.Header.Get("Last-Event-ID") != "" { // what it missed is not kept: it must look
-		greeting += "event: resync\ndata: all\n\n"
+	greeting := "retry: 2000\n: welcome\n"
+	if seen := r.Header.Get("Last-Event-ID"); seen != "" {
+		s.events.rejoin(c, seen)
+	} else {
+		greeting += "id: " + s.events.join(c) + "\n" // so that nothing is missed by who loses the connection before the first event
 	}
-	if send(w, greeting) {
+	defer s.events.leave(c)
+	if send(w, greeting+"\n") {
 		s.stream(w, r, c)
 	}
 	return nil
@@ -235,7 +288,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c *client) {
 		case <-s.stopping:
 			return
 		case <-c.wake:
-			text = events(s.events.take(c))
+			changed, resync, id := s.events.take(c)
+			text = events(s.events.boot, changed, resync, id)
 		case <-tick.C:
 			if ticks++; ticks%recheck == 0 && !s.stillWelcome(r) {
 				return
@@ -261,14 +315,18 @@ func send(w http.ResponseWriter, text string) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// events writes what happened in the form of an event stream.
-func events(changed []uuid.UUID, resync bool, id uint64) string {
+// events writes what happened in the form of an event stream. Only the last event
+// has an id: who loses the connection before it is told of all of them again.
+func events(boot string, changed []uuid.UUID, resync bool, id uint64) string {
 	if resync {
-		return fmt.Sprintf("id: %d\nevent: resync\ndata: all\n\n", id)
+		return fmt.Sprintf("id: %s-%d\nevent: resync\ndata: all\n\n", boot, id)
 	}
 	var b strings.Builder
-	for _, export := range changed {
-		fmt.Fprintf(&b, "id: %d\nevent: change\ndata: %s\n\n", id, export)
+	for i, export := range changed {
+		if i == len(changed)-1 {
+			fmt.Fprintf(&b, "id: %s-%d\n", boot, id)
+		}
+		fmt.Fprintf(&b, "event: change\ndata: %s\n\n", export)
 	}
 	return b.String()
 }

@@ -22,6 +22,9 @@ type issuedJSON struct {
 // apiIssue gives a document the next number of a series and asks for its files:
 // 201, or 200 when the customer and period had theirs already.
 func (s *Server) apiIssue(w http.ResponseWriter, r *http.Request) error {
+	if err := refuseKey(r, "The series, the customer and the period are the key: the same ones get the number that they have."); err != nil {
+		return err
+	}
 	var n storage.Issuing
 	err := readObject(w, r, map[string]any{"tenant": &n.Tenant, "series": &n.Series, "customer": &n.Customer, "period": &n.Period, "document": (*json.RawMessage)(&n.Document)})
 	if err != nil {

@@ -116,7 +116,10 @@ func (s *Server) guard(rt route) http.HandlerFunc {
 			known.principal = who
 			if rt.access != open && !who.may(rt.needs) {
 				err = errVerb
-			} else {
+			} else if rt.access == api {
+				err = s.withinRate(r, who)
+			}
+			if err == nil {
 				err = rt.handle(w, r)
 			}
 		}

@@ -44,6 +44,8 @@ type Config struct {
 	Lease time.Duration
 	// LinkMax is how long a signed link may live at most; zero is a week.
 	LinkMax time.Duration
+	// APIRate is how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 is any number.
+	APIRate int
 }
 
 // NotReady is why a server is not ready, in a word that anybody may read.
@@ -68,6 +70,7 @@ type Server struct {
 	ready      func(context.Context) error
 	lease      time.Duration
 	linkMax    time.Duration
+	rate       *throttle
 
 	assets  assets
 	pages   pages
@@ -87,7 +90,7 @@ func New(c Config) *Server {
 	s := &Server{
 		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, invoices: c.Invoices, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
-		ready: c.Ready, lease: c.Lease, linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
+		ready: c.Ready, lease: c.Lease, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
 		stopping: make(chan struct{}),
 	}
@@ -181,7 +184,7 @@ func (s *Server) routes() []route {
 		{"POST", "/api/v1/schedules/{name}/run", api, storage.VerbOperate, s.apiRunSchedule},
 		{"GET", "/api/v1/schedules/{name}/runs", api, storage.VerbView, s.apiScheduleRuns},
 		{"GET", "/metrics", apiToken, storage.VerbView, s.serveMetrics},
-	}, slices.Concat(s.notifyRoutes(), s.jobListRoutes(), s.exportListRoutes(), s.queueRoutes(), s.batchRoutes(), s.scheduleRoutes(), s.failedRoutes(), s.detailRoutes(), s.auditRoutes(), s.linkRoutes())...)
+	}, slices.Concat(s.notifyRoutes(), s.jobListRoutes(), s.exportListRoutes(), s.queueRoutes(), s.batchRoutes(), s.scheduleRoutes(), s.failedRoutes(), s.detailRoutes(), s.auditRoutes(), s.linkRoutes(), s.followRoutes())...)
 }
 
 // Handler is the whole site. Live events flow only while [Server.Run] runs.

@@ -90,6 +90,7 @@ var settings = [...]setting{
 	{name: "webhook-allow", env: "WEBHOOK_ALLOW", help: "hosts and networks that webhooks may reach although they are internal or without TLS, with commas between them", example: "hooks.internal,10.1.0.0/16", is: isList},
 	{name: "notify-keep", env: "NOTIFY_KEEP", def: "168h", help: "how long deliveries that arrived stay in the lists; 0 for ever"},
 	{name: "audit-keep", env: "AUDIT_KEEP", def: "8760h", help: "how long entries of the audit log stay, at least 720h; 0 for ever"},
+	{name: "api-rate", env: "API_RATE", def: "600", help: "how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 for any number", is: isNumber},
 	{name: "link-max", env: "LINK_MAX", def: "168h", help: "how long a link to a file may open at most"},
 	{name: "url", env: "FENCELINE_URL", help: "a Fenceline elsewhere that `dispatch` asks over its API", example: "https://exports.example.com"},
 	{env: "FENCELINE_TOKEN", help: "API token for FENCELINE_URL", secret: true, example: "fl_…"},
@@ -113,6 +114,7 @@ type Config struct {
 	SweepTime                                                                                         time.Duration
 	SweepLimit, SweepPace, SweepParallel, SweepMaxShare                                               int
 	SweepOff                                                                                          bool
+	APIRate                                                                                           int
 	LogLevel                                                                                          slog.Level
 
 	file     *configFile // nil when there is none
@@ -168,6 +170,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if c.AuditKeep = r.duration("AUDIT_KEEP", 0); c.AuditKeep > 0 && c.AuditKeep < storage.LeastAuditKept {
 		r.refuse("AUDIT_KEEP", r.text("AUDIT_KEEP"), "must be 720h or more, or 0 for ever")
 	}
+	c.APIRate = r.number("API_RATE", 0, 10_000_000)
 	c.LinkMax = r.duration("LINK_MAX", time.Minute)
 	r.checkURL("PUBLIC_URL", c.PublicURL)
 	r.checkURL("FENCELINE_URL", c.RemoteURL)
