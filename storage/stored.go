@@ -10,13 +10,14 @@ const storedCap = 2000
 
 // Stored is how much the files take, as far as attempts tell.
 type Stored struct {
-	// Used are the bytes of current files, Reclaimable those of attempts whose files a clean-up may remove.
+	// Used are all bytes; Reclaimable those of attempts that are not current, whose files a clean-up may remove by their age.
 	Used, Reclaimable int64
-	// AtLeast says that there are too many attempts to add up: it is more than that.
+	// AtLeast says that there are too many attempts to add up: it is more than that. For all tenants that is so of Reclaimable only.
 	AtLeast bool
 }
 
-// StoredBytes adds up what a scope stores. It looks at a bounded number of attempts.
+// StoredBytes says how much a scope stores: all of it by the running total, what is
+// reclaimable and what one tenant has by a look at a bounded number of attempts.
 func (s *Store) StoredBytes(ctx context.Context, scope Scope) (Stored, error) {
 	var st Stored
 	var used, loose int64
@@ -35,5 +36,11 @@ func (s *Store) StoredBytes(ctx context.Context, scope Scope) (Stored, error) {
 		return st, fmt.Errorf("add up what is stored: %w", err)
 	}
 	st.AtLeast = used >= storedCap || loose >= storedCap
-	return st, nil
+	if !scope.All {
+		st.Used += st.Reclaimable
+		return st, nil
+	}
+	total, err := s.Stored(ctx)
+	st.Used, st.AtLeast = total.Bytes, loose >= storedCap
+	return st, err
 }

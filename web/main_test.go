@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { os.Exit(storagetest.Main(m)) }
 
 // world is a running server with a database and files of its own.
 type world struct {
-	t          *testing.T
+	t          testing.TB
 	ctx        context.Context
 	store      *storage.Store
 	files      *files.Local
@@ -41,6 +41,7 @@ type world struct {
 	dispatcher *jobs.Dispatcher
 	server     *Server
 	base       string // its address
+	address    string // of its database
 	log        *syncBuffer
 	stop       func() error
 }
@@ -54,14 +55,14 @@ var testReports = fstest.MapFS{
 	"broken.sql": {Data: []byte("-- titel: Broken\nSELECT 1 AS id\n")},
 }
 
-func newWorld(t *testing.T, change ...func(*Config)) *world {
+func newWorld(t testing.TB, change ...func(*Config)) *world {
 	t.Helper()
 	ctx := t.Context()
 	address := storagetest.Database(t, func(ctx context.Context, address string) error {
 		_, err := storage.Migrate(ctx, address)
 		return err
 	})
-	w := &world{t: t, ctx: ctx, log: &syncBuffer{}}
+	w := &world{t: t, ctx: ctx, address: address, log: &syncBuffer{}}
 	w.store = must(storage.Open(ctx, address, storage.Options{MaxConns: 6}))(t)
 	t.Cleanup(w.store.Close)
 	w.files = must(files.OpenLocal(t.TempDir(), must(w.store.Installation(ctx))(t)))(t)
@@ -218,7 +219,7 @@ func (w *world) call(path string, who creds, body string, header ...string) answ
 }
 
 // want fails the test unless an answer has a status and holds all of some texts.
-func (a answer) want(t *testing.T, status int, texts ...string) answer {
+func (a answer) want(t testing.TB, status int, texts ...string) answer {
 	t.Helper()
 	if a.StatusCode != status {
 		t.Fatalf("%s %s answered %d, want %d:\n%s", a.Request.Method, a.Request.URL, a.StatusCode, status, a.body)
@@ -232,7 +233,7 @@ func (a answer) want(t *testing.T, status int, texts ...string) answer {
 }
 
 // without fails the test when an answer holds one of some texts.
-func (a answer) without(t *testing.T, texts ...string) {
+func (a answer) without(t testing.TB, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(a.body, text) {
@@ -241,7 +242,7 @@ func (a answer) without(t *testing.T, texts ...string) {
 	}
 }
 
-func decode[T any](t *testing.T, a answer) T {
+func decode[T any](t testing.TB, a answer) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
@@ -329,7 +330,7 @@ func (w *world) fenced(tenant, key, title string) (j storage.Job, stale, current
 func exportPath(id uuid.UUID) string { return "/exports/" + id.String() }
 
 // eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()

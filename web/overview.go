@@ -167,9 +167,12 @@ func (s *Server) careTiles(ctx context.Context, scope storage.Scope, workers int
 	if workers == 0 {
 		alive.Class, alive.Note = "failed", "nothing that waits will begin"
 	}
-	used := tile{Label: "Stored in current files", Value: showSize(stored.Used), Note: showSize(stored.Reclaimable) + " reclaimable", Href: "/cleanup"}
+	used := tile{Label: "Storage used", Value: showSize(stored.Used), Note: showSize(stored.Reclaimable) + " reclaimable", Href: "/cleanup"}
 	if stored.AtLeast {
-		used.Value += "+"
+		used.Note = "at least " + used.Note
+		if !scope.All {
+			used.Value += "+"
+		}
 	}
 	tiles := []tile{alive, used}
 	if !scope.All {

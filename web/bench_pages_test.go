@@ -1,0 +1,208 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fenceline/fenceline/storage"
+)
+
+// tables are those that grow with use.
+const tables = "'jobs', 'attempts', 'exports', 'files', 'audit', 'job_errors'"
+
+// rowsRead is how many rows of one of them a page may read: a count may stop at
+// [storage.CountCap] for several things, but no page may read what exists.
+const rowsRead = 2 * storage.CountCap
+
+// usage is what PostgreSQL says was read of the tables: by their name, scans from end to end and rows by an index.
+type usage map[string][2]int64
+
+func (w *world) usage() usage {
+	w.t.Helper()
+	u := usage{}
+	err := w.store.Transaction(w.ctx, func(tx storage.Tx) error {
+		var rows []struct {
+			Name        string
+			Scans, Rows int64
+		}
+		err := tx.Raw(`SELECT relname AS name, seq_scan AS scans, coalesce(idx_tup_fetch, 0) + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes i WHERE i.relid = t.relid)::bigint AS rows
+			FROM pg_stat_user_tables t WHERE schemaname = 'fenceline' AND relname IN (` + tables + `)`).Scan(&rows).Error
+		for _, r := range rows {
+			u[r.Name] = [2]int64{r.Scans, r.Rows}
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return u
+}
+
+// lookAt sends requests through a server with connections of its own, which are closed after it: then
+// PostgreSQL has counted all that they read.
+func (w *world) lookAt(conf Config, address, path string, who creds) (status int, statements []string) {
+	w.t.Helper()
+	var mu sync.Mutex
+	store := must(storage.Open(w.ctx, address, storage.Options{MaxConns: 4, Watch: func(_ context.Context, sql string) func(error) {
+		mu.Lock()
+		defer mu.Unlock()
+		statements = append(statements, sql)
+		return nil
+	}}))(w.t)
+	conf.Store = store
+	answer := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(w.ctx, "GET", path, nil)
+	if who != nobody {
+		r.Header.Set(who.name, who.value)
+	}
+	New(conf).Handler().ServeHTTP(answer, r)
+	store.Close()
+	eventually(w.t, "the connections of the request are gone", func() bool {
+		var n int64
+		err := w.store.Transaction(w.ctx, func(tx storage.Tx) error {
+			return tx.Raw("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'looks'").Row().Scan(&n)
+		})
+		return err == nil && n == 0
+	})
+	return answer.Code, statements
+}
+
+// No page and no list reads a table from end to end, or more rows than a page may.
+func TestPagesReadLittle(t *testing.T) {
+	t.Parallel()
+	var conf Config
+	w := newWorld(t, func(c *Config) { conf = *c })
+	w.bigWorld(30_000)
+	person, token := w.person("Nadia", ""), w.token("")
+	// The tables are small enough here to be read whole in good faith; a scan is taken only where no index serves.
+	u := must(url.Parse(w.address))(t)
+	q := u.Query()
+	q.Set("application_name", "looks")
+	q.Set("enable_seqscan", "off")
+	u.RawQuery = q.Encode()
+	address := u.String()
+	found := w.sampled(t)
+	for _, route := range slices.Sorted(maps.Keys(found)) {
+		who := person
+		if route == "/metrics" {
+			who = token
+		}
+		for _, path := range found[route] {
+			wrong := ""
+			// Twice, because what other connections have read may be counted late: what a page reads, it reads each time.
+			for look := range 2 {
+				if wrong = w.excess(conf, address, path, who); wrong == "" {
+					break
+				} else if look == 1 {
+					t.Errorf("GET %s %s", path, wrong)
+				}
+			}
+		}
+	}
+}
+
+// excess says what one request reads that is too much, empty when nothing is.
+func (w *world) excess(conf Config, address, path string, who creds) string {
+	w.t.Helper()
+	before := w.usage()
+	status, statements := w.lookAt(conf, address, path, who)
+	if status >= 400 && path != "/api/v1/series/INV" {
+		return fmt.Sprintf("answered %d", status)
+	}
+	for name, after := range w.usage() {
+		scans, rows := after[0]-before[name][0], after[1]-before[name][1]
+		if scans > 0 || rows > rowsRead {
+			return fmt.Sprintf("reads %s from end to end %d times and %d rows of it by its indexes, in:\n%s", name, scans, rows, strings.Join(statements, "\n"))
+		}
+	}
+	return ""
+}
+
+// BenchmarkPages measures every GET route at fifty requests a second, with a
+// million jobs unless FENCELINE_BENCH_JOBS says how many, and prints a table.
+func BenchmarkPages(b *testing.B) {
+	n := 1_000_000
+	if text := os.Getenv("FENCELINE_BENCH_JOBS"); text != "" {
+		n, _ = strconv.Atoi(text)
+	}
+	w := newWorld(b)
+	w.bigWorld(n)
+	person, token := w.person("Nadia", ""), w.token("")
+	found := w.sampled(b)
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	type line struct {
+		path     string
+		p50, p99 time.Duration
+	}
+	var lines []line
+	for b.Loop() {
+		lines = nil
+		for _, route := range slices.Sorted(maps.Keys(found)) {
+			who := person
+			if route == "/metrics" {
+				who = token
+			}
+			for _, path := range found[route] {
+				p50, p99 := w.pace(b, client, path, who)
+				lines = append(lines, line{path, p50, p99})
+			}
+		}
+	}
+	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(b.p99, a.p99) })
+	var text strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&text, "| `%s` | %d ms | %d ms |\n", l.path, l.p50.Milliseconds(), l.p99.Milliseconds())
+	}
+	b.Logf("%d jobs, 50 requests a second for three seconds each:\n%s", n, &text)
+	b.ReportMetric(float64(lines[0].p99.Milliseconds()), "ms-p99-worst")
+}
+
+// pace sends fifty requests a second for three seconds, whether or not the earlier ones were answered.
+func (w *world) pace(b *testing.B, client *http.Client, path string, who creds) (p50, p99 time.Duration) {
+	const rate, seconds = 50, 3
+	took := make([]time.Duration, rate*seconds)
+	tick := time.NewTicker(time.Second / rate)
+	defer tick.Stop()
+	var all sync.WaitGroup
+	for i := range took {
+		<-tick.C
+		all.Go(func() {
+			r, err := http.NewRequestWithContext(w.ctx, "GET", w.base+path, nil)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if who != nobody {
+				r.Header.Set(who.name, who.value)
+			}
+			from := time.Now()
+			answer, err := client.Do(r)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer answer.Body.Close()
+			_, _ = io.Copy(io.Discard, answer.Body)
+			took[i] = time.Since(from)
+			if answer.StatusCode >= 500 {
+				b.Errorf("GET %s answered %d", path, answer.StatusCode)
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100]
+}
