@@ -43,15 +43,12 @@ type exportView struct {
 	Untold   int // fenced attempts that the table alone tells about
 	Jobs     []jobRow
 	MoreJobs bool
-<<<<<<< HEAD
 
 	Publications []publicationRow
 	Older        int64 // the token below which earlier publications are; 0 when there are none
 	Before       int64 // where this page of publications begins; 0 for the newest
 	CurrentJob   *storage.Job
-=======
-	Links    linksView
->>>>>>> 4c69c60 (web: open one file of one publication by a link)
+	Links        linksView
 }
 
 // jobRow is a line of a list of jobs.

@@ -14,11 +14,7 @@ import (
 
 // concrete fills the wildcards of a route.
 func concrete(path string) string {
-<<<<<<< HEAD
-	return strings.NewReplacer("{$}", "", "{id}", uuid.NewString(), "{group}", uuid.NewString(), "{name}", "a.csv", "{report}", "orders", "{file}", "app.css").Replace(path)
-=======
-	return strings.NewReplacer("{$}", "", "{id}", uuid.NewString(), "{name}", "a.csv", "{report}", "orders", "{file}", "app.css", "{attempt}", uuid.NewString(), "{link}", uuid.NewString(), "{secret}", "x").Replace(path)
->>>>>>> 4c69c60 (web: open one file of one publication by a link)
+	return strings.NewReplacer("{$}", "", "{id}", uuid.NewString(), "{group}", uuid.NewString(), "{name}", "a.csv", "{report}", "orders", "{file}", "app.css", "{attempt}", uuid.NewString(), "{link}", uuid.NewString(), "{secret}", "x").Replace(path)
 }
 
 // Every route but the named ones is closed to nobody. The test walks the table,
@@ -26,10 +22,6 @@ func concrete(path string) string {
 func TestRoutesAreClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-<<<<<<< HEAD
-=======
-	mayBeOpen := []string{"GET /healthz", "GET /readyz", "GET /signin", "POST /signin", "GET /static/{file}", "GET /l/{secret}", "GET /l/{secret}/file"}
->>>>>>> 4c69c60 (web: open one file of one publication by a link)
 	wrong := []creds{nobody, {"Authorization", "Bearer fl_wrong"}, {"Authorization", "Basic YTpi"}, {"Cookie", "fenceline=wrong"}}
 	for _, rt := range w.server.routes() {
 		name := rt.method + " " + rt.path

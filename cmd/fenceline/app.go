@@ -207,17 +207,8 @@ func (a *app) deliverer() (*notify.Deliverer, error) {
 func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
-<<<<<<< HEAD
-<<<<<<< HEAD
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease,
-		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Invoices: a.invoices,
-=======
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, LinkMax: a.conf.LinkMax,
-=======
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, LinkMax: a.conf.LinkMax, APIRate: a.conf.APIRate,
->>>>>>> 1d0f060 (web: wait for jobs, replay events, bound requests)
-		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys),
->>>>>>> 4c69c60 (web: open one file of one publication by a link)
+		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Invoices: a.invoices,
 	})
 }
 
