@@ -184,7 +184,20 @@ func (s *Server) routes() []route {
 		{"POST", "/api/v1/schedules/{name}/run", api, storage.VerbOperate, s.apiRunSchedule},
 		{"GET", "/api/v1/schedules/{name}/runs", api, storage.VerbView, s.apiScheduleRuns},
 		{"GET", "/metrics", apiToken, storage.VerbView, s.serveMetrics},
-	}, slices.Concat(s.notifyRoutes(), s.jobListRoutes(), s.exportListRoutes(), s.queueRoutes(), s.batchRoutes(), s.scheduleRoutes(), s.failedRoutes(), s.detailRoutes(), s.auditRoutes(), s.linkRoutes(), s.followRoutes())...)
+	}, slices.Concat(
+		s.notifyRoutes(),
+		s.jobListRoutes(),
+		s.exportListRoutes(),
+		s.queueRoutes(),
+		s.batchRoutes(),
+		s.scheduleRoutes(),
+		s.failedRoutes(),
+		s.detailRoutes(),
+		s.auditRoutes(),
+		s.linkRoutes(),
+		s.followRoutes(),
+		s.targetRoutes(),
+	)...)
 }
 
 // Handler is the whole site. Live events flow only while [Server.Run] runs.
