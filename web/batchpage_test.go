@@ -71,7 +71,7 @@ func TestBatchPageParts(t *testing.T) {
 func TestBatchActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	api, op := w.token(""), w.as("Omar", "acme", storage.RoleOperator)
+	api, op := w.token(""), w.personAs("Omar", "acme", storage.RoleOperator)
 	path := w.batch(api, "acme", 4, `,"finally":`+noteBody+`,"catch":`+noteBody)
 	w.move(path, 2, storage.JobFailed)
 	w.get(path, op).want(t, 200, "Retry 2 jobs", "Cancel 2 jobs", "<b>catch</b>, when the first has failed", "<b>finally</b>", "not called yet").without(t, "<b>then</b>")
@@ -81,11 +81,11 @@ func TestBatchActions(t *testing.T) {
 	w.get(path, op).want(t, 200, `>cancelled</span> <b class="count">4</b>`, "Cancelled at").without(t, "Cancel 4 jobs")
 	w.post(path+"/zip", op, nil).want(t, 422) // what is not whole is not packed
 
-	vera := w.as("Vera", "acme", storage.RoleRequester)
+	vera := w.personAs("Vera", "acme", storage.RoleRequester)
 	again := w.batch(api, "acme", 2, "")
 	w.get(again, vera).want(t, 200).without(t, again+"/cancel", again+"/retry")
 	w.post(again+"/cancel", vera, nil).want(t, 403)
-	other := w.as("Gina", "globex", storage.RoleAdmin)
+	other := w.personAs("Gina", "globex", storage.RoleAdmin)
 	for _, do := range []string{"/cancel", "/retry", "/zip"} {
 		w.post(again+do, other, nil).want(t, 404)
 	}

@@ -11,7 +11,7 @@ import (
 func TestExportsPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Vera", "", storage.RoleViewer)
+	who := w.personAs("Vera", "", storage.RoleViewer)
 	w.get("/exports", who).want(t, 200, "No exports yet.", "fenceline dispatch report").without(t, "<table", ">New export</a></div></div>")
 	current, _ := w.published("acme", "sales?month=10", "بيع <b>أكتوبر</b>", "বিক্রয়.csv", "id\n1\n2\n")
 	running := w.job("acme", "stock", "Stock")

@@ -14,14 +14,6 @@ import (
 	"github.com/fenceline/fenceline/storage"
 )
 
-// as gives a person's session another role.
-func (w *world) as(name, tenant string, role storage.Role) creds {
-	w.t.Helper()
-	who := w.person(name, tenant)
-	w.exec("UPDATE fenceline.users SET role = ? WHERE name = ?", string(role), name)
-	return who
-}
-
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
 	if err := w.store.Transaction(w.ctx, func(tx storage.Tx) error { return tx.Exec(sql, args...).Error }); err != nil {
@@ -108,7 +100,7 @@ func TestJobsOfTwoTenants(t *testing.T) {
 	api := w.token("")
 	mine, theirs := w.job("acme", "a", "Sales of acme"), w.job("globex", "g", "Payouts of globex")
 	w.failedNote(api, "globex", `,"tags":["x"]`)
-	ada := w.as("Ada", "acme", storage.RoleOperator)
+	ada := w.personAs("Ada", "acme", storage.RoleOperator)
 	w.get("/jobs", ada).want(t, 200, "Sales of acme").without(t, "globex", `name="tenant"`)
 	w.get("/jobs?tenant=globex", ada).want(t, 200, "No jobs match").without(t, "Payouts")
 	w.get("/jobs/bulk?do=cancel&tenant=globex", ada).want(t, 200, "No job to cancel")
@@ -183,7 +175,7 @@ func TestRetryInBulk(t *testing.T) {
 	w.post("/jobs/bulk", root, url.Values{"do": {"retry"}}).want(t, 422, "look at the jobs again")
 	w.post("/jobs/bulk", root, url.Values{"do": {"burn"}}).want(t, 422, "must be cancel or retry")
 	for _, role := range []storage.Role{storage.RoleViewer, storage.RoleRequester} {
-		who := w.as("Vera "+string(role), "", role)
+		who := w.personAs("Vera "+string(role), "", role)
 		w.get("/jobs", who).want(t, 200, j.ID.String()).without(t, "/jobs/bulk")
 		w.get("/jobs/bulk?do=cancel", who).want(t, 403)
 		w.post("/jobs/bulk", who, url.Values{"do": {"cancel"}, "upto": {uuid.Max.String()}}).want(t, 403)

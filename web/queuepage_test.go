@@ -92,7 +92,7 @@ func TestPauseAQueue(t *testing.T) {
 	w := newWorld(t)
 	api := w.token("")
 	w.note(api, "acme", `,"queue":"mail"`)
-	op := w.as("Omar", "", storage.RoleOperator)
+	op := w.personAs("Omar", "", storage.RoleOperator)
 	w.get("/queues", op).want(t, 200, "1 job that is due would wait", `action="/queues/mail/pause"`)
 	w.post("/queues/mail/pause", op, nil).want(t, 303)
 	w.get("/queues", op).want(t, 200, ">paused</span>", "<bdi>Omar</bdi>", `action="/queues/mail/resume"`).without(t, "/pause\"")
@@ -101,10 +101,10 @@ func TestPauseAQueue(t *testing.T) {
 	w.post("/queues/mail/resume", op, nil).want(t, 404)
 	w.post("/queues/"+strings.Repeat("x", 70)+"/pause", op, nil).want(t, 422)
 
-	viewer := w.as("Vera", "", storage.RoleViewer)
+	viewer := w.personAs("Vera", "", storage.RoleViewer)
 	w.get("/queues", viewer).want(t, 200).without(t, "/pause", "/resume")
 	w.post("/queues/mail/pause", viewer, nil).want(t, 403)
-	ada := w.as("Ada", "acme", storage.RoleAdmin) // of one tenant; queues are of all
+	ada := w.personAs("Ada", "acme", storage.RoleAdmin) // of one tenant; queues are of all
 	w.get("/queues", ada).want(t, 403, "For all tenants only")
 	w.post("/queues/mail/pause", ada, nil).want(t, 403)
 	w.get("/jobs", ada).without(t, `href="/queues"`)

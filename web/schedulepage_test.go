@@ -21,7 +21,7 @@ func scheduleForm(name string, change ...string) url.Values {
 func TestSchedulePages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Omar", "", storage.RoleOperator)
+	who := w.personAs("Omar", "", storage.RoleOperator)
 	w.get("/schedules", who).want(t, 200, "No schedules yet.", `href="/schedules/-/new"`, "fenceline schedule put").without(t, "<table")
 	w.get("/schedules/-/new", who).want(t, 200, `name="cron"`, `<option value="note">`)
 
@@ -58,7 +58,7 @@ func TestSchedulePages(t *testing.T) {
 func TestSchedulePreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Omar", "", storage.RoleOperator)
+	who := w.personAs("Omar", "", storage.RoleOperator)
 	page := w.post("/schedules/-/preview", who, scheduleForm("x", "cron", "0 12 25 12 *", "zone", "Asia/Dhaka")).want(t, 200, "25 Dec", "12:00 &#43;06", `value="0 12 25 12 *"`, "hi &lt;b&gt;")
 	if n := strings.Count(page.body, "12:00 &#43;06"); n != 5 {
 		t.Errorf("%d times are shown, want 5", n)
@@ -81,7 +81,7 @@ func TestSchedulePreview(t *testing.T) {
 func TestSchedulesOfTwoTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	op, ada := w.as("Omar", "", storage.RoleOperator), w.as("Ada", "globex", storage.RoleOperator)
+	op, ada := w.personAs("Omar", "", storage.RoleOperator), w.personAs("Ada", "globex", storage.RoleOperator)
 	w.post("/schedules/-/new", op, scheduleForm("payday")).want(t, 303)
 	w.get("/schedules", ada).want(t, 200, "No schedules yet.").without(t, "payday")
 	w.get("/schedules/payday", ada).want(t, 404)
@@ -98,7 +98,7 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 	if got := must(w.store.Schedule(w.ctx, principalAll.scope, "payday"))(t); got.Tenant != "acme" || got.PausedAt != nil {
 		t.Errorf("the schedule is %+v", got)
 	}
-	viewer := w.as("Vera", "", storage.RoleViewer)
+	viewer := w.personAs("Vera", "", storage.RoleViewer)
 	w.get("/schedules/payday", viewer).want(t, 200).without(t, "/schedules/payday/")
 	w.get("/schedules", viewer).without(t, "/schedules/-/new")
 	w.get("/schedules/-/new", viewer).want(t, 403)
@@ -110,7 +110,7 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 func TestScheduleFromAFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Omar", "", storage.RoleOperator)
+	who := w.personAs("Omar", "", storage.RoleOperator)
 	w.post("/schedules/-/new", who, scheduleForm("payday")).want(t, 303)
 	w.exec("UPDATE fenceline.schedules SET source = 'file' WHERE name = 'payday'")
 	w.get("/schedules", who).want(t, 200, "from the file")
@@ -123,7 +123,7 @@ func TestScheduleFromAFile(t *testing.T) {
 func TestSchedulesManyPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Omar", "", storage.RoleOperator)
+	who := w.personAs("Omar", "", storage.RoleOperator)
 	for i := range 2*listRows + 1 {
 		w.post("/schedules/-/new", who, scheduleForm(fmt.Sprintf("s-%02d", i))).want(t, 303)
 	}

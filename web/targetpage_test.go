@@ -23,7 +23,7 @@ func hook(name string) url.Values {
 func TestTargetPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Root", "", storage.RoleAdmin)
+	who := w.personAs("Root", "", storage.RoleAdmin)
 	w.get("/targets", who).want(t, 200, "Nobody is told of anything yet.", `href="/targets/new"`).without(t, "<table")
 	w.get("/targets/new", who).want(t, 200, `name="url"`)
 	added := w.post("/targets/new", who, hook("shop")).want(t, 201, "shown this once", "It is", "Send a test", "Nothing was sent yet.")
@@ -66,7 +66,7 @@ func TestTargetPages(t *testing.T) {
 func TestTargetFormRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Root", "", storage.RoleAdmin)
+	who := w.personAs("Root", "", storage.RoleAdmin)
 	for change, field := range map[string]string{"name=A B": "name", "url=https://169.254.169.254/": "url", "kind=pigeon": "kind", "topics=job.faild": "topics", "tenant=a b": "tenant", "addresses=x@example.com": "addresses"} {
 		form := hook("x")
 		name, value, _ := strings.Cut(change, "=")
@@ -86,9 +86,9 @@ func TestTargetFormRefuses(t *testing.T) {
 func TestTargetsByRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	added := w.post("/targets/new", w.as("Root", "", storage.RoleAdmin), hook("shop")).want(t, 201)
+	added := w.post("/targets/new", w.personAs("Root", "", storage.RoleAdmin), hook("shop")).want(t, 201)
 	path := targetLink.FindStringSubmatch(added.body)[1]
-	op, other := w.as("Omar", "", storage.RoleOperator), w.as("Gina", "globex", storage.RoleAdmin)
+	op, other := w.personAs("Omar", "", storage.RoleOperator), w.personAs("Gina", "globex", storage.RoleAdmin)
 	w.get("/jobs", op).want(t, 200).without(t, `href="/targets"`)
 	w.get("/targets", other).want(t, 200, "Nobody is told").without(t, "shop<", "acme")
 	for _, p := range []string{"/targets", "/targets/new", path} {
@@ -109,7 +109,7 @@ func TestTargetsByRole(t *testing.T) {
 func TestTargetsManyPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	who := w.as("Root", "", storage.RoleAdmin)
+	who := w.personAs("Root", "", storage.RoleAdmin)
 	for i := range 2*listRows + 1 {
 		w.post("/targets/new", who, hook(fmt.Sprintf("hook-%02d", i))).want(t, 201)
 	}
