@@ -74,7 +74,7 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		}
 		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })
 	}
-	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), jobs.NewQueueMetrics(a.store, log), notify.NewWaiting(a.store))
+	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), jobs.NewQueueMetrics(a.store, log), jobs.NewSweepMetrics(a.sweep(), log), notify.NewWaiting(a.store))
 	if a.counts, err = jobs.NewMetrics(a.metrics); err != nil {
 		return nil, err
 	}
