@@ -36,6 +36,8 @@ const (
 	auditScheduleResumed  = "schedule.resumed"
 	auditScheduleRun      = "schedule.run"
 	auditSweepRun         = "sweep.run"
+	auditSweepOff         = "sweep.off"
+	auditSweepOn          = "sweep.on"
 	auditTargetAdded      = "target.added"
 	auditTargetRemoved    = "target.removed"
 	auditTargetEnabled    = "target.enabled"
@@ -77,6 +79,7 @@ func auditWords() []auditWord {
 		{auditMaintenanceBegun, "began maintenance"}, {auditMaintenanceEnded, "ended maintenance"}, {auditLimitChanged, "changed a limit"},
 		{auditScheduleSaved, "saved a schedule"}, {auditScheduleDeleted, "deleted a schedule"}, {auditSchedulePaused, "paused a schedule"},
 		{auditScheduleResumed, "resumed a schedule"}, {auditScheduleRun, "ran a schedule by hand"}, {auditSweepRun, "ran the clean-up"},
+		{auditSweepOff, "switched clean-ups off"}, {auditSweepOn, "switched clean-ups on"},
 		{auditTargetAdded, "added a target"}, {auditTargetRemoved, "removed a target"}, {auditTargetEnabled, "enabled a target"},
 		{auditTargetDisabled, "disabled a target"}, {auditTargetRotated, "gave a target a new secret"}, {auditTargetTested, "tested a target"},
 		{auditDeliveryReplayed, "sent deliveries again"},

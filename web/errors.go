@@ -39,6 +39,8 @@ var (
 	errMethod       = &failure{405, "method-not-allowed", "Method not allowed", "This address takes other methods: see the header Allow."}
 	errBadText      = &failure{422, "invalid", "A text cannot be read", "A text in the request is not UTF-8, or holds the character U+0000. Send it without."}
 	errNotFailed    = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again or forgotten."}
+	errSweepOff     = &failure{409, "sweep-off", "Clean-ups are switched off", "Nothing was deleted. Switch them on first."}
+	errSweepBusy    = &failure{409, "sweep-busy", "A clean-up is at work", "One runs at a time. Wait for its end."}
 	errFromFile     = &failure{409, "schedule-from-file", "The schedule comes from a file", "It can be paused and resumed here; to change or delete it, edit the file of schedules."}
 	errNameTaken    = &failure{409, "name-taken", "The name is taken", "Another schedule has this name. Choose another one."}
 	errOverlap      = &failure{409, "schedule-overlaps", "A run is still at work", "The schedule is not to overlap, and an earlier run of it waits or runs."}
@@ -119,6 +121,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errNotFailed, nil
 	case errors.Is(err, storage.ErrTargetExists):
 		return errTargetExists, nil
+	case errors.Is(err, storage.ErrOff):
+		return errSweepOff, nil
 	case errors.Is(err, storage.ErrFromFile):
 		return errFromFile, nil
 	case errors.Is(err, storage.ErrNameTaken):

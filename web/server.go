@@ -30,6 +30,8 @@ type Config struct {
 	Targets    *notify.Targets
 	// Invoices draws documents before they are issued.
 	Invoices jobs.InvoiceRenderers
+	// Sweep is the clean-up as configured, for its page; nil shows what there is and runs none.
+	Sweep *storage.Sweep
 	// Metrics answers GET /metrics; nil answers 404.
 	Metrics http.Handler
 	Log     *slog.Logger
@@ -71,6 +73,7 @@ type Server struct {
 	lease      time.Duration
 	linkMax    time.Duration
 	rate       *throttle
+	sweeps     *sweeper
 
 	assets  assets
 	pages   pages
@@ -92,7 +95,7 @@ func New(c Config) *Server {
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
 		ready: c.Ready, lease: c.Lease, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
-		stopping: make(chan struct{}),
+		stopping: make(chan struct{}), sweeps: newSweeper(c),
 	}
 	s.pages = newPages(s.assets)
 	s.events = newHub(c.Store, c.Log)
@@ -143,7 +146,6 @@ func (s *Server) routes() []route {
 		{"GET", "/new/{report}", signedIn, storage.VerbView, s.newExportPage},
 		{"POST", "/new/{report}", signedIn, storage.VerbRequest, s.newExportForm},
 		{"POST", "/new/{report}/preview", signedIn, storage.VerbRequest, s.previewForm},
-		{"GET", "/cleanup", signedIn, storage.VerbView, s.cleanupPage},
 		{"POST", "/signout", signedIn, storage.VerbView, s.signout},
 
 		{"GET", "/events", api, storage.VerbView, s.eventStream},
@@ -197,6 +199,7 @@ func (s *Server) routes() []route {
 		s.linkRoutes(),
 		s.followRoutes(),
 		s.targetRoutes(),
+		s.cleanupRoutes(),
 	)...)
 }
 
@@ -219,6 +222,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	defer s.sweeps.stop()
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	heard := make(chan struct{})
 	go func() {

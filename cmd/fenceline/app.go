@@ -208,7 +208,7 @@ func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, LinkMax: a.conf.LinkMax, APIRate: a.conf.APIRate,
-		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Invoices: a.invoices,
+		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Sweep: a.sweep(), Invoices: a.invoices,
 	})
 }
 
