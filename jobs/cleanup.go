@@ -12,6 +12,8 @@ func (s *Scheduler) cleanUp(ctx context.Context) {
 	res, err := s.sweep.Run(ctx)
 	switch {
 	case errors.Is(err, storage.ErrBusy) || ctx.Err() != nil:
+	case errors.Is(err, storage.ErrAfterRecovery):
+		s.log.Info("clean-up", "skipped", err)
 	case errors.Is(err, storage.ErrOff):
 		s.log.Info("clean-up", "skipped", err)
 		if err := s.store.FoldStored(ctx); err != nil && ctx.Err() == nil {

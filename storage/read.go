@@ -50,6 +50,8 @@ type Export struct {
 	PublishedAt *time.Time `json:"published_at,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 	ChangedAt   time.Time  `json:"changed_at"`
+	// FilesLostAt is when the files of the current publication were given up; the next one clears it.
+	FilesLostAt *time.Time `json:"files_lost_at,omitempty"`
 }
 
 // TableName names the table for gorm.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -250,14 +249,4 @@ func (r *recovery) openEpoch(ctx context.Context) error {
 	r.sum.Done, r.sum.Epoch, r.sum.Number = true, m.Epoch, m.Number
 	r.store.forget(ctx)
 	return nil
-}
-
-// FilesLost is when the files of an export's publication were given up; nil when
-// they were not.
-func (s *Store) FilesLost(ctx context.Context, export uuid.UUID) (*time.Time, error) {
-	var at *time.Time
-	if err := s.pool.QueryRow(ctx, "SELECT files_lost_at FROM fenceline.exports WHERE id = $1", export).Scan(&at); err != nil {
-		return nil, fmt.Errorf("read export %s: %w", export, err)
-	}
-	return at, nil
 }

@@ -180,8 +180,8 @@ func TestRecoverKeepsPointersWithoutFilesUntilTheyAreGivenUp(t *testing.T) {
 	w.pointer(job.ExportID, b.Token) // it stays: a pointer never goes back
 	lost := func(id uuid.UUID, want bool) {
 		t.Helper()
-		if at, err := w.store.FilesLost(w.ctx, id); err != nil || (at != nil) != want {
-			t.Errorf("lost at %v, %v", at, err)
+		if e, err := w.store.Export(w.ctx, everything, id); err != nil || (e.FilesLostAt != nil) != want {
+			t.Errorf("lost at %v, %v", e.FilesLostAt, err)
 		}
 	}
 	lost(job.ExportID, true)
@@ -207,7 +207,7 @@ type lostWork struct {
 }
 
 // lose publishes in a copy of the database, and goes back to the original: the state of a backup.
-func lose(t *testing.T, publish func(l *lostWork)) *lostWork {
+func lose(t *testing.T, publish func(l *lostWork), before ...func(l *lostWork)) *lostWork {
 	t.Helper()
 	w := newWorld(t)
 	f := w.folder()
@@ -215,6 +215,9 @@ func lose(t *testing.T, publish func(l *lostWork)) *lostWork {
 	l := &lostWork{w: w, f: f, jobs: map[string]storage.Job{}, at: map[string]storage.Begun{}}
 	l.jobs["waiting"] = w.insert(newJob("waiting"))
 	l.jobs["e"], l.at["e"] = w.publishFile(f, "e", "before the backup")
+	for _, more := range before {
+		more(l)
+	}
 	w.store.Close()
 	copied := w.copyDatabase()
 	copied.exec("ALTER TABLE fenceline.epoch DISABLE TRIGGER guard")

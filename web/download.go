@@ -164,6 +164,10 @@ func (s *Server) filesGone(ctx context.Context, p publication, missing error) er
 	if a.State == storage.AttemptDeleted || a.State == storage.AttemptSuperseded {
 		return errFilesGone
 	}
+	e, err := s.store.Export(ctx, storage.Scope{All: true}, a.ExportID) // who may see it was looked at
+	if err == nil && e.FilesLostAt != nil && e.AttemptID != nil && *e.AttemptID == a.ID {
+		return errFilesLost
+	}
 	return fmt.Errorf("law L1 is broken, the current publication has lost a file: %w", missing)
 }
 

@@ -55,12 +55,14 @@ var (
 	errFilesGone    = &failure{410, "files-gone", "These files are gone",
 		"This publication was replaced by a newer one and its files were cleaned up. The page of the export has the current file."}
 	errLinkEnded = &failure{410, "link-ended", "This link opens nothing any more", "It has expired, it was revoked, or it was used as often as it may be. Ask who sent it for a new one."}
+	errFilesLost = &failure{410, "files-lost", "These files are lost", "They were missing after a restore and were given up. Ask for the export again."}
 	errTooLarge  = &failure{413, "too-large", "Too large", "The body of the request is too large."}
 	errMediaType = &failure{415, "media-type", "Unsupported media type", "Send JSON, with the header “Content-Type: application/json”."}
 	errKeyReused = &failure{422, "idempotency-key-reused", "The idempotency key was used before",
 		"The same Idempotency-Key came with another request before. Use a new key for a new request."}
 	errInternal = &failure{500, "internal", "Something went wrong", "The server could not answer. Its log has more under the request id."}
 	errHashBusy = &failure{503, "busy", "Too many sign in at once", "Wait a moment and try again."}
+	errRecovery = &failure{503, "recovery-needed", "Recovery is needed", "The database and its files do not fit together, so nothing is published or cleaned up. An operator has to run “fenceline recover”."}
 	errSlow     = &failure{503, "unavailable", "Not available", "The database did not answer in time. Try again in a moment."}
 )
 
@@ -135,6 +137,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errBatchEnded, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
+	case errors.Is(err, storage.ErrRecoveryNeeded):
+		return errRecovery, nil
 	case errors.Is(err, storage.ErrCursor):
 		return &failure{400, "cursor", "Not a page of this list", "The cursor is not one that this list gave out. Start again without it."}, nil
 	case errors.Is(err, password.ErrBusy):

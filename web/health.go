@@ -19,6 +19,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if word := s.unready(r.Context()); word != "" {
 		return plain(w, http.StatusServiceUnavailable, word)
 	}
+	if s.store.Paired(r.Context()) != nil { // the same; whoever ends it must reach the pages that say so
+		return plain(w, http.StatusOK, "ready, recovery needed")
+	}
 	if s.maintained(r.Context()).Since != nil { // it serves, and accepts jobs: they wait
 		return plain(w, http.StatusOK, "ready, in maintenance")
 	}

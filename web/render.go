@@ -72,6 +72,9 @@ type view struct {
 	// Nav is what the navigation links for the viewer.
 	Nav []navGroup
 
+	// Recovery is why nothing is published at present; empty when all is well.
+	Recovery string
+
 	verbs []storage.Verb
 }
 
@@ -105,6 +108,7 @@ const fragmentHeader = "Fenceline-Fragment"
 func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, page string, data any) error {
 	who := of(r).principal
 	v := view{Page: data, User: who.name, Path: r.URL.Path, AllTenants: who.scope.All, Now: time.Now(), Nav: s.navFor(who, r.URL.Path), verbs: who.verbs}
+	v.Recovery = s.recoveryNeeded(r.Context(), who.scope)
 	part := "layout"
 	if r.Header.Get(fragmentHeader) != "" {
 		part = "main"

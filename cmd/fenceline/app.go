@@ -65,6 +65,9 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		return nil, err
 	}
 	a.closers = append(a.closers, func() { _ = a.files.Close() })
+	if err := a.store.Pair(ctx, a.files); err != nil { // it serves all the same: jobs wait, and pages say why
+		log.Error(err.Error())
+	}
 	if withRedis {
 		if conf.RedisURL == "" {
 			return nil, errors.New("REDIS_URL is not set: workers and schedulers need the Redis that the others use")
@@ -74,7 +77,7 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 		}
 		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })
 	}
-	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), jobs.NewQueueMetrics(a.store, log), jobs.NewSweepMetrics(a.sweep(), log), notify.NewWaiting(a.store))
+	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), jobs.NewQueueMetrics(a.store, log), jobs.NewSweepMetrics(a.sweep(), log), jobs.NewRecoveryMetric(a.store), notify.NewWaiting(a.store))
 	if a.counts, err = jobs.NewMetrics(a.metrics); err != nil {
 		return nil, err
 	}
@@ -176,7 +179,7 @@ func (a *app) relay() *jobs.Relay {
 
 func (a *app) sweep() *storage.Sweep {
 	return storage.NewSweep(a.store, a.files, storage.SweepOptions{
-		Grace: a.conf.SweepGrace, Quarantine: a.conf.SweepQuarantine, Superseded: a.conf.SweepSuperseded, Worker: a.name,
+		Grace: a.conf.SweepGrace, Quarantine: a.conf.SweepQuarantine, Superseded: a.conf.SweepSuperseded, AfterRecovery: a.conf.SweepAfterRecovery, Worker: a.name,
 		Limit: a.conf.SweepLimit, Time: a.conf.SweepTime, Pace: a.conf.SweepPace, Parallel: a.conf.SweepParallel,
 		MaxShare: float64(a.conf.SweepMaxShare) / 100, Off: a.conf.SweepOff,
 	})

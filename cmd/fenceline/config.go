@@ -79,6 +79,7 @@ var settings = [...]setting{
 	{name: "sweep-grace", env: "SWEEP_GRACE", def: "15m", help: "how long an attempt must be silent before it is condemned"},
 	{name: "sweep-quarantine", env: "SWEEP_QUARANTINE", def: "10m", help: "how long files of a fenced, failed or condemned attempt stay"},
 	{name: "sweep-superseded", env: "SWEEP_SUPERSEDED", def: "168h", help: "how long replaced publications stay"},
+	{name: "sweep-after-recovery", env: "SWEEP_AFTER_RECOVERY", def: "24h", help: "how long nothing is cleaned up after a recovery: another backup may have to be restored"},
 	{name: "sweep-limit", env: "SWEEP_LIMIT", def: "100000", help: "how many attempts one clean-up takes on; the next one goes on", is: isNumber},
 	{name: "sweep-time", env: "SWEEP_TIME", def: "10m", help: "how long one clean-up goes on; 0 for as long as there is something"},
 	{name: "sweep-pace", env: "SWEEP_PACE", def: "20", help: "share of the time, in percent, that a clean-up works; in between it lets others work", is: isNumber},
@@ -110,6 +111,7 @@ type Config struct {
 	Queues                                                                                            map[string]int
 	Autoscale                                                                                         map[string]jobs.Bounds
 	AutoscaleWait, Lease, Grace, SweepEvery, SweepGrace, SweepQuarantine, SweepSuperseded, NotifyKeep time.Duration
+	SweepAfterRecovery                                                                                time.Duration
 	AuditKeep, LinkMax                                                                                time.Duration
 	SweepTime                                                                                         time.Duration
 	SweepLimit, SweepPace, SweepParallel, SweepMaxShare                                               int
@@ -152,7 +154,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		Lease: r.duration("FENCELINE_LEASE", time.Second), Grace: r.duration("FENCELINE_GRACE", 0),
 		LeaseBackend: r.oneOf("LEASE_URL", "redis", "none"),
 		SweepEvery:   r.duration("SWEEP_EVERY", 0), SweepGrace: r.duration("SWEEP_GRACE", 0),
-		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0),
+		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0), SweepAfterRecovery: r.duration("SWEEP_AFTER_RECOVERY", 0),
 		SweepTime: r.duration("SWEEP_TIME", 0), SweepLimit: r.number("SWEEP_LIMIT", 1, 100_000_000), SweepPace: r.number("SWEEP_PACE", 1, 100),
 		SweepParallel: r.number("SWEEP_PARALLEL", 1, 256), SweepMaxShare: r.number("SWEEP_MAX_SHARE", 1, 100), SweepOff: r.oneOf("SWEEP_OFF", "no", "yes") == "yes",
 		NotifyKeep: r.duration("NOTIFY_KEEP", 0), Guard: r.guard("WEBHOOK_ALLOW"), Mailer: r.mailer("SMTP_URL", "MAIL_FROM"),

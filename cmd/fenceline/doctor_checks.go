@@ -27,6 +27,7 @@ func checks() []check {
 
 		{migrated, "L1–L8", connected, askMigrations},
 		{"schema.sequence", "L2, L3", migrated, askSequence},
+		{"schema.epoch", "L1–L3, L7", migrated, askEpoch},
 		{"schema.functions", "L1–L8", migrated, askFunctions},
 		{"schema.triggers", "L1, L2, L4, L6", migrated, askTriggers},
 		{"schema.indexes", "L2, L4", migrated, askIndexes},

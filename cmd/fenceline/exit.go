@@ -21,6 +21,7 @@ const (
 	exitNotFound = 3
 	exitRefused  = 4
 	exitPartly   = 5
+	exitRecover  = 6 // recovery is needed first
 	exitBusy     = 75
 )
 
@@ -54,7 +55,9 @@ func exitCode(err error) int {
 		errors.Is(err, storage.ErrFromFile), errors.Is(err, storage.ErrNameTaken), errors.Is(err, storage.ErrOverlap), errors.Is(err, storage.ErrNotUnique), errors.Is(err, storage.ErrBatchEnded),
 		errors.Is(err, storage.ErrUserExists), errors.Is(err, storage.ErrLastAdmin), errors.Is(err, storage.ErrOff), errors.Is(err, storage.ErrTooMuch):
 		return exitRefused
-	case errors.Is(err, storage.ErrBusy), errors.Is(err, localpg.ErrInUse):
+	case errors.Is(err, storage.ErrRecoveryNeeded):
+		return exitRecover
+	case errors.Is(err, storage.ErrBusy), errors.Is(err, storage.ErrAfterRecovery), errors.Is(err, localpg.ErrInUse):
 		return exitBusy
 	}
 	return exitFailed

@@ -25,6 +25,7 @@ type FolderFacts struct {
 	Mode   fs.FileMode
 	Owner  int       // user id, -1 where there are none
 	Marked uuid.UUID // for which installation; the zero UUID without a mark
+	Mark   Mark      // in full
 	Holds  string    // a name in an unmarked folder that is not ours, "" when it is empty
 }
 
@@ -54,7 +55,7 @@ func LookAt(dir string) (FolderFacts, error) {
 	if err != nil {
 		return f, fmt.Errorf("read %s of the files folder: %w", markerName, err)
 	}
-	f.Marked = m.Installation
+	f.Marked, f.Mark = m.Installation, m
 	return f, nil
 }
 
