@@ -83,6 +83,8 @@ const fillRest = `INSERT INTO fenceline.batches (id, tenant, key, title, created
 	INSERT INTO fenceline.workers (id, name, host, pid, version, queues, concurrency) SELECT gen_random_uuid(), 'w-' || i, 'host', i, 'v1', '{"default": 1}', 20 FROM generate_series(1, 20) i;
 	INSERT INTO fenceline.schedules (name, cron, zone, tenant, kind, payload) SELECT 'nightly-' || i, '0 6 * * *', 'UTC', 'acme', 'report', '{"report":"orders","params":{"from":"2026-01-01"},"format":"csv"}' FROM generate_series(1, 200) i;
 	INSERT INTO fenceline.schedule_runs (tenant, outcome, schedule, fire_at, fire_key) SELECT 'acme', 'skipped', 'nightly-' || i, now() - d * interval '1 day', (now() - d * interval '1 day')::text FROM generate_series(1, 200) i, generate_series(1, 60) d;
+	INSERT INTO fenceline.invoice_series (tenant, name, prefix, digits, first, next) VALUES ('acme', 'INV', 'INV-', 6, 1, 5001);
+	INSERT INTO fenceline.invoices (id, tenant, series, n, number, document) SELECT gen_random_uuid(), 'acme', 'INV', i, 'INV-' || lpad(i::text, 6, '0'), '{}' FROM generate_series(1, 5000) i;
 	INSERT INTO fenceline.sweeps (worker, started_at, finished_at, deleted, bytes) SELECT 'w-1', now() - i * interval '1 hour', now() - i * interval '1 hour', 10, 1000000 FROM generate_series(1, 500) i`
 
 // samples are an address for each GET route, by its path in the table of routes.
@@ -104,6 +106,7 @@ func (w *world) samples() map[string][]string {
 	return map[string][]string{
 		"/healthz": {"/healthz"}, "/readyz": {"/readyz"}, "/signin": {"/signin"}, "/static/{file}": {w.server.assets.urls["app.css"]}, "/metrics": {"/metrics"},
 		"/{$}": {"/", "/?window=day", "/?window=week"}, "/exports": {"/exports", "/exports?q=Export+9999", "/exports?kind=invoice"}, "/exports/{id}": {"/exports/" + export},
+		"/exports/{id}/delete": {"/exports/" + export + "/delete"}, "/invoices": {"/invoices"}, "/invoices/series/{name}": {"/invoices/series/INV?tenant=acme"},
 		"/jobs": {"/jobs", "/jobs?state=failed", "/jobs?state=done&kind=note", "/jobs?tag=team-3", "/jobs?state=queued"}, "/jobs/{id}": {"/jobs/" + job},
 		"/jobs/bulk": {"/jobs/bulk?do=retry", "/jobs/bulk?do=cancel"}, "/new": {"/new"}, "/new/{report}": {"/new/orders"}, "/cleanup": {"/cleanup"},
 		"/failed": {"/failed", "/failed?kind=report", "/failed?tag=team-3", "/failed?tenant=acme"}, "/failed/{group}": {"/failed/" + group}, "/failed/all": {"/failed/all?do=retry", "/failed/all?do=forget&kind=note"},
@@ -112,8 +115,10 @@ func (w *world) samples() map[string][]string {
 		"/api/v1/jobs": {"/api/v1/jobs", "/api/v1/jobs?state=failed"}, "/api/v1/jobs/{id}": {"/api/v1/jobs/" + job}, "/api/v1/failed": {"/api/v1/failed"},
 		"/api/v1/failed/groups": {"/api/v1/failed/groups"}, "/api/v1/queues": {"/api/v1/queues"}, "/api/v1/workers": {"/api/v1/workers"}, "/api/v1/exports": {"/api/v1/exports"},
 		"/api/v1/exports/{id}": {"/api/v1/exports/" + export}, "/api/v1/reports": {"/api/v1/reports"}, "/api/v1/invoices/schema": {"/api/v1/invoices/schema"},
-		"/api/v1/series/{name}": {"/api/v1/series/INV"}, "/api/v1/batches": {"/api/v1/batches"}, "/api/v1/batches/{id}": {"/api/v1/batches/" + batch},
+		"/api/v1/series/{name}": {"/api/v1/series/INV?tenant=acme"}, "/api/v1/batches": {"/api/v1/batches"}, "/api/v1/batches/{id}": {"/api/v1/batches/" + batch},
 		"/api/v1/schedules": {"/api/v1/schedules"}, "/api/v1/schedules/{name}": {"/api/v1/schedules/nightly-7"}, "/api/v1/schedules/{name}/runs": {"/api/v1/schedules/nightly-7/runs"},
+		"/audit": {"/audit", "/audit?actor=Nadia"}, "/targets": {"/targets"}, "/targets/new": {"/targets/new"}, "/api/v1/audit": {"/api/v1/audit"}, "/api/v1/exports/{id}/links": {"/api/v1/exports/" + export + "/links"},
+		"/api/v1/sweep/deletions": {"/api/v1/sweep/deletions"}, "/api/v1/sweep/plan": {"/api/v1/sweep/plan"}, "/api/v1/sweeps": {"/api/v1/sweeps"},
 		"/api/v1/notify/targets": {"/api/v1/notify/targets"}, "/api/v1/notify/deliveries": {"/api/v1/notify/deliveries"},
 	}
 }
@@ -122,6 +127,8 @@ func (w *world) samples() map[string][]string {
 func notMeasured() map[string]string {
 	return map[string]string{
 		"/events": "does not end", "/exports/{id}/files/{name}": "is a file", "/api/v1/exports/{id}/files/{name}": "is a file", "/batches/{id}/zip": "is files",
+		"/exports/{id}/attempts/{attempt}/files/{name}": "is a file", "/api/v1/exports/{id}/attempts/{attempt}/files/{name}": "is a file", "/api/v1/events": "does not end", "/api/v1/jobs/{id}/events": "does not end",
+		"/l/{secret}": "is for whoever holds a secret", "/l/{secret}/file": "is a file", "/targets/{id}": "is one row",
 		"/api/v1/notify/targets/{id}": "is one row", "/api/v1/notify/deliveries/{id}": "is one row",
 	}
 }
