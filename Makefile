@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model
+.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model screenshots
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench   run the benchmarks'
 	@echo 'make chaos   hurt everything for FOR=10m, with SEED= of an earlier run to replay it'
 	@echo 'make model   check the protocol model with three attempts (minutes, a gigabyte)'
+	@echo 'make screenshots  make the pictures of the README again, in a real browser'
 	@echo 'make clean   remove what was compiled; data folders stay'
 
 up: build postgres
@@ -72,6 +73,10 @@ chaos:
 # Two attempts are part of `make test`.
 model:
 	go test -run '^TestModel$$' -count=1 -timeout 30m -v ./storage/protocol -args -model.attempts=3
+
+# Looks at the dashboard of a small shop; what is shown was really made.
+screenshots: tools
+	go test -run '^TestScreenshots$$' -count=1 ./web -args -screenshots screenshots
 
 clean:
 	rm -rf bin

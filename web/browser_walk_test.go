@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,9 +114,14 @@ func richWorld(t *testing.T) (*world, samples) {
 	}
 	w.post("/invoices", who, url.Values{"document": {numberless(t)}, "series": {"default/web"}, "nonce": {"n"}}).want(t, 303)
 	at := batch.Header.Get("Location")
+	group := regexp.MustCompile(`href="/failed/([0-9a-f-]{36})"`).FindStringSubmatch(w.get("/failed", who).want(t, 200).body)
+	if group == nil {
+		t.Fatal("the page of failed jobs has no group")
+	}
 	return w, samples{
 		"exports": j.ExportID.String(), "jobs": lost.ID.String(), "new": "orders", "invoices/series": "web", "batches": at[strings.LastIndex(at, "/")+1:],
 		"schedules": "nightly", "queues": "default", "/jobs/bulk": "/jobs/bulk?do=retry",
+		"failed": group[1], "/failed/all": "/failed/all?do=retry",
 	}
 }
 

@@ -44,18 +44,16 @@ func (w *world) work(name string, faults jobs.Faults) {
 	w.t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// holdAt stops attempts at a point until it is closed or they are cancelled.
-type holdAt struct {
-	point jobs.Point
-	until chan struct{}
-}
+// holdAt stops attempts at points until the channel of the point is closed or they are cancelled.
+type holdAt map[jobs.Point]chan struct{}
 
 func (h holdAt) At(ctx context.Context, p jobs.Point) error {
-	if p != h.point {
+	until, held := h[p]
+	if !held {
 		return nil
 	}
 	select {
-	case <-h.until:
+	case <-until:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -66,7 +64,7 @@ func (h holdAt) At(ctx context.Context, p jobs.Point) error {
 func TestProgressOfAWholeRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	sealed := holdAt{jobs.PointSealed, make(chan struct{})}
+	sealed := holdAt{jobs.PointSealed: make(chan struct{})}
 	w.work("w-1", sealed)
 	who := w.person("Nadia", "")
 	receipt := must(w.dispatcher.Dispatch(w.ctx, nil, jobs.Request{Kind: "report", Tenant: "acme", Payload: []byte(`{"report":"slow","params":{"rows":1500}}`)}))(t)
@@ -85,7 +83,7 @@ func TestProgressOfAWholeRun(t *testing.T) {
 		}
 		if p.Percent == atPublish && !released {
 			w.get("/jobs/"+j.ID.String(), who).want(t, 200, "95 %", "publishing 1,500 rows", `<li class="now">publish`)
-			close(sealed.until)
+			close(sealed[jobs.PointSealed])
 			released = true
 		}
 		return j.State == storage.JobDone
