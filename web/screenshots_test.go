@@ -99,8 +99,11 @@ func (w *world) shopStory() storage.Job {
 	if err := w.store.Publish(w.ctx, stale.ID); err == nil {
 		w.t.Error("the stale attempt was published")
 	}
-	for more := true; more; { // what the charts are made of
-		more = must(w.store.RollStats(w.ctx))(w.t)
+	err := w.store.Transaction(w.ctx, func(tx storage.Tx) error { // what the charts are made of, this minute included
+		return tx.Exec("SELECT fenceline.roll_stats(make_interval(secs => -120))").Error
+	})
+	if err != nil {
+		w.t.Error(err)
 	}
 	return sales
 }
