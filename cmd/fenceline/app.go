@@ -61,12 +61,17 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 	if err != nil {
 		return nil, err
 	}
-	if a.files, err = files.OpenLocal(conf.Files, id); err != nil {
+	if a.files, err = files.Open(ctx, conf.Files, id, a.store.Uploads()); err != nil {
 		return nil, err
 	}
 	a.closers = append(a.closers, func() { _ = a.files.Close() })
 	if err := a.store.Pair(ctx, a.files); err != nil { // it serves all the same: jobs wait, and pages say why
 		log.Error(err.Error())
+	}
+	if bucket, ok := a.files.(*files.S3); ok && withRedis { // whoever may work says at once what would fail
+		if err := bucket.CheckConditions(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if withRedis {
 		if conf.RedisURL == "" {

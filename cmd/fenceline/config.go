@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
 )
 
 // setting is one thing that can be configured. The table below is the only
@@ -60,6 +62,7 @@ var settings = [...]setting{
 	{env: "SOURCE_DATABASE_URL", help: "PostgreSQL that reports are read from, best with a role that may only read; empty: the same database", secret: true, example: "postgres://reader:secret@host/shop"},
 	{env: "REDIS_URL", help: "Redis to use: redis://, redis-sentinel://HOSTS/PRIMARY or redis-cluster://HOSTS, with rediss for TLS; empty: a private one in memory", secret: true, example: "redis://:secret@host:6379/0"},
 	{name: "files", env: "FILES_DIR", help: "folder of the export files; empty: files in the data folder"},
+	{name: "files-url", env: "FILES_URL", help: "where the export files are kept instead: file:///FOLDER, or s3://BUCKET/PREFIX?region=…&endpoint=… with credentials from the AWS configuration", example: "s3://exports/fenceline?region=eu-central-1"},
 	{name: "reports", env: "REPORTS_DIR", def: "./reports", help: "folder of your reports (*.sql)"},
 	{name: "schedules", env: "SCHEDULES_FILE", def: "./schedules.yml", help: "file of your schedules; a file of the default name need not be there"},
 	{name: "invoice-style", env: "INVOICE_STYLE", help: "file with the look of invoices (JSON: layout, accent, footer, columns, logo)", example: "./style.json"},
@@ -147,7 +150,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		Data: r.text("FENCELINE_DATA"), Addr: r.text("FENCELINE_ADDR"),
 		DatabaseURL: r.text("DATABASE_URL"), DirectURL: r.text("DATABASE_DIRECT_URL"), RedisURL: r.text("REDIS_URL"),
 		SourceURL: r.text("SOURCE_DATABASE_URL"), InvoiceStyle: r.text("INVOICE_STYLE"), InvoiceFonts: r.list("INVOICE_FONTS"),
-		Files: r.text("FILES_DIR"), Reports: r.text("REPORTS_DIR"), Schedules: r.text("SCHEDULES_FILE"),
+		Files: r.files(), Reports: r.text("REPORTS_DIR"), Schedules: r.text("SCHEDULES_FILE"),
 		PublicURL: r.text("PUBLIC_URL"), Namespace: r.text("FENCELINE_NAMESPACE"),
 		RemoteURL: r.text("FENCELINE_URL"), RemoteToken: r.text("FENCELINE_TOKEN"),
 		Concurrency: r.number("FENCELINE_CONCURRENCY", 1, 10_000), Queues: r.queues("FENCELINE_QUEUES"),
@@ -274,6 +277,38 @@ func (r *configReader) oneOf(env string, values ...string) string {
 	}
 	r.refuse(env, v, "must be one of %s", strings.Join(values, ", "))
 	return v
+}
+
+// files is where the files are kept: of a folder and a URL what is said closer to
+// this run (a flag before a variable before the file).
+func (r *configReader) files() string {
+	dir, location := r.settled(settingOf("FILES_DIR")), r.settled(settingOf("FILES_URL"))
+	if location.Value == "" {
+		return dir.Value
+	}
+	l, err := files.ParseURL(location.Value)
+	if err == nil && !strings.Contains(location.Value, "://") {
+		err = errors.New("must be file:///FOLDER or s3://BUCKET/PREFIX; a folder alone is for FILES_DIR")
+	}
+	if err != nil {
+		shown := location.Value
+		if strings.ContainsAny(shown, "@?") { // there may be a secret in it
+			shown = ""
+		}
+		r.refuse("FILES_URL", shown, "%s", err)
+		return ""
+	}
+	if dir.Value != "" && dir.From == location.From {
+		r.refuse("FILES_URL", "", "cannot be set together with FILES_DIR; keep one of them")
+	}
+	closeness := []string{fromFile, fromEnv, fromFlag}
+	if slices.Index(closeness, dir.From) > slices.Index(closeness, location.From) {
+		return dir.Value
+	}
+	if l.Dir != "" {
+		return l.Dir
+	}
+	return location.Value
 }
 
 func (r *configReader) level(env string) slog.Level {

@@ -45,12 +45,12 @@ func checks() []check {
 
 		{"source.role", "", "", askSource},
 
-		{"files.folder", "L1", "", askFolder},
-		{"files.mark", "L1, L7", migrated, askMark},
-		{"files.names", "L1", migrated, askNames},
-		{"files.sync", "L1", migrated, askSync},
-		{"files.system", "L1", "", askSystem},
-		{"files.space", "L5", "", askSpace},
+		{"files.folder", "L1", "", orBucket(askFolder, askBucket)},
+		{"files.mark", "L1, L7", migrated, orBucket(askMark, askBucketMark)},
+		{"files.names", "L1", migrated, orBucket(askNames, askConditions)},
+		{"files.sync", "L1", migrated, orBucket(askSync, askBucketSync)},
+		{"files.system", "L1", "", orBucket(askSystem, askBucketSystem)},
+		{"files.space", "L5", "", orBucket(askSpace, askBucketSpace)},
 
 		{"settings.lease", "", migrated, askLease},
 		{"settings.sweep_grace", "", "", askSweepGrace},

@@ -67,9 +67,14 @@ func spawn(ctx context.Context, a *app, label string, extra []string, args ...st
 	w := &drillWorker{label: label, output: &workerLog{}, ended: make(chan struct{})}
 	w.cmd = exec.CommandContext(context.WithoutCancel(ctx), path, args...)
 	w.cmd.Env = append(os.Environ(),
-		"DATABASE_URL="+a.conf.DatabaseURL, "DATABASE_DIRECT_URL="+a.conf.DirectURL, "REDIS_URL="+a.conf.RedisURL, "FILES_DIR="+a.conf.Files, "REPORTS_DIR="+a.conf.Reports,
+		"DATABASE_URL="+a.conf.DatabaseURL, "DATABASE_DIRECT_URL="+a.conf.DirectURL, "REDIS_URL="+a.conf.RedisURL, "REPORTS_DIR="+a.conf.Reports,
 		"FENCELINE_DATA="+a.conf.Data, "FENCELINE_NAMESPACE="+a.conf.Namespace, "FENCELINE_LEASE="+a.conf.Lease.String(),
 		"FENCELINE_CONFIG="+a.conf.configPath(), "FENCELINE_GRACE=0s", "LOG_FORMAT=json", "LOG_LEVEL=info")
+	if strings.Contains(a.conf.Files, "://") {
+		w.cmd.Env = append(w.cmd.Env, "FILES_URL="+a.conf.Files, "FILES_DIR=")
+	} else {
+		w.cmd.Env = append(w.cmd.Env, "FILES_URL=", "FILES_DIR="+a.conf.Files)
+	}
 	w.cmd.Env = append(w.cmd.Env, extra...) // the last one counts
 	w.cmd.Stdout, w.cmd.Stderr = w.output, w.output
 	w.cmd.SysProcAttr = processAttributes()

@@ -62,6 +62,8 @@ func (s *S3) explain(err error) error {
 	case isStalled(err):
 		stalled, _ := errors.AsType[*stalledError](err)
 		out.text = fmt.Sprintf("%s made no progress for %s", s, stalled.limit)
+	case strings.Contains(err.Error(), "retrieve credentials"):
+		out.text = fmt.Sprintf("no credentials for %s were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another of the ways of the AWS configuration", s)
 	default:
 		out.text = fmt.Sprintf("%s cannot be reached: %s", s, reason(err))
 	}

@@ -83,7 +83,7 @@ func parseBucketURL(u *url.URL) (Location, error) {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`).MatchString(l.Bucket) {
 		return l, errors.New("must name a bucket of 3 to 63 small letters, digits, dots and hyphens: s3://BUCKET/PREFIX")
 	}
-	if l.Prefix != "" && (path.Clean(l.Prefix) != l.Prefix || !regexp.MustCompile(`^[A-Za-z0-9!_.*'()/-]{1,500}$`).MatchString(l.Prefix)) {
+	if l.Prefix != "" && (path.Clean("/"+l.Prefix) != "/"+l.Prefix || !regexp.MustCompile(`^[A-Za-z0-9!_.*'()/-]{1,500}$`).MatchString(l.Prefix)) {
 		return l, errors.New("must have a prefix of letters, digits and any of ! _ . * ' ( ) / -, without empty parts or dots alone")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
