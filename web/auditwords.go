@@ -53,6 +53,7 @@ const (
 	auditUserChanged      = "user.changed"
 	auditUserDisabled     = "user.disabled"
 	auditUserEnabled      = "user.enabled"
+	auditUserRemoved      = "user.removed"
 	auditPasswordSet      = "user.password_set"
 	auditTokenMade        = "token.made"
 	auditTokenRevoked     = "token.revoked"
@@ -84,7 +85,7 @@ func auditWords() []auditWord {
 		{auditTargetDisabled, "disabled a target"}, {auditTargetRotated, "gave a target a new secret"}, {auditTargetTested, "tested a target"},
 		{auditDeliveryReplayed, "sent deliveries again"},
 		{auditSignedIn, "signed in"}, {auditSigninRefused, "was refused to sign in"}, {auditSignedOut, "signed out"}, {auditSessionRevoked, "ended a session"},
-		{auditUserAdded, "added a user"}, {auditUserChanged, "changed a user"}, {auditUserDisabled, "disabled a user"}, {auditUserEnabled, "enabled a user"},
+		{auditUserAdded, "added a user"}, {auditUserChanged, "changed a user"}, {auditUserDisabled, "disabled a user"}, {auditUserEnabled, "enabled a user"}, {auditUserRemoved, "removed a user"},
 		{auditPasswordSet, "set a password"}, {auditTokenMade, "made an API token"}, {auditTokenRevoked, "revoked an API token"},
 		{auditTenantChanged, "changed a tenant"}, {auditSettingsChanged, "changed settings"}, {auditRetentionChanged, "changed how long things are kept"},
 		{auditAuditLogDownload, "downloaded the audit log"},

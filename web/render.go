@@ -34,6 +34,7 @@ func newPages(a assets) pages {
 		"shortHash": shortHash,
 		"short":     func(id uuid.UUID) string { return id.String()[24:] }, // the random end: the beginnings of v7 ids are alike
 		"cut":       cut,
+		"capped":    func(n int64) string { return showCapped(n) },
 		"firstLine": firstLine,
 		"warnings":  showWarnings,
 		"px":        func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },

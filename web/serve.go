@@ -49,6 +49,9 @@ func (s *Server) chain(table []route) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
 		setHeaders(rec.Header(), known.id)
+		if s.secure {
+			rec.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		start := time.Now()
 		defer s.finish(rec, r, start)
 		if err := origin.Check(r); err != nil {
@@ -85,6 +88,7 @@ func setHeaders(h http.Header, id string) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }

@@ -48,6 +48,8 @@ type Config struct {
 	LinkMax time.Duration
 	// APIRate is how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 is any number.
 	APIRate int
+	// Retention is how long things stay, as the settings page shows it.
+	Retention []Setting
 }
 
 // NotReady is why a server is not ready, in a word that anybody may read.
@@ -74,6 +76,7 @@ type Server struct {
 	linkMax    time.Duration
 	rate       *throttle
 	sweeps     *sweeper
+	retention  []Setting
 
 	assets  assets
 	pages   pages
@@ -93,7 +96,7 @@ func New(c Config) *Server {
 	s := &Server{
 		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, invoices: c.Invoices, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
-		ready: c.Ready, lease: c.Lease, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
+		ready: c.Ready, lease: c.Lease, retention: c.Retention, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
 		stopping: make(chan struct{}), sweeps: newSweeper(c),
 	}
@@ -200,6 +203,7 @@ func (s *Server) routes() []route {
 		s.followRoutes(),
 		s.targetRoutes(),
 		s.cleanupRoutes(),
+		s.settingsRoutes(),
 	)...)
 }
 

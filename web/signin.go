@@ -137,6 +137,9 @@ func (s *Server) signinByPassword(w http.ResponseWriter, r *http.Request) error 
 
 func (s *Server) refusePassword(w http.ResponseWriter, r *http.Request, name string) error {
 	s.log.Warn("sign-in refused", "request_id", of(r).id, "address", clientKey(r.RemoteAddr))
+	if err := s.audit(r, auditSigninRefused, object{kind: "user"}, map[string]any{"name": name}); err != nil {
+		return err
+	}
 	return s.showSignin(w, r, http.StatusForbidden, signinView{Name: name, Problem: "This name and this password do not go together."})
 }
 
@@ -155,6 +158,10 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, u storage.User
 		if err := s.store.EndSession(r.Context(), before); err != nil {
 			return err
 		}
+	}
+	of(r).principal = principal{name: u.Name, scope: u.Scope(), user: u.ID}
+	if err := s.audit(r, auditSignedIn, userObject(u), map[string]any{"via": via}); err != nil {
+		return err
 	}
 	s.setSession(w, secret, int(storage.SessionTime.Seconds()))
 	s.log.Info("signed in", "request_id", of(r).id, "who", u.Name, "via", via)
@@ -192,6 +199,9 @@ func (s *Server) refuseLink(w http.ResponseWriter, r *http.Request, err error) e
 		return err
 	}
 	s.signins.failed(clientKey(r.RemoteAddr))
+	if err := s.audit(r, auditSigninRefused, object{}, map[string]any{"via": storage.ViaLink}); err != nil {
+		return err
+	}
 	return s.showSignin(w, r, http.StatusForbidden, signinView{Refused: true})
 }
 
@@ -204,6 +214,9 @@ func (s *Server) showSignin(w http.ResponseWriter, r *http.Request, status int, 
 // signout ends the session.
 func (s *Server) signout(w http.ResponseWriter, r *http.Request) error {
 	if err := s.store.EndSession(r.Context(), s.session(r)); err != nil {
+		return err
+	}
+	if err := s.audit(r, auditSignedOut, object{kind: "user", id: of(r).principal.user.String()}, nil); err != nil {
 		return err
 	}
 	s.setSession(w, "", -1)

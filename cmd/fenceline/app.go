@@ -215,9 +215,21 @@ func (a *app) deliverer() (*notify.Deliverer, error) {
 func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, LinkMax: a.conf.LinkMax, APIRate: a.conf.APIRate,
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, Retention: a.conf.retention(), LinkMax: a.conf.LinkMax, APIRate: a.conf.APIRate,
 		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Sweep: a.sweep(), Invoices: a.invoices,
 	})
+}
+
+// retention is how long things stay, in the words of the settings.
+func (c Config) retention() (list []web.Setting) {
+	for _, env := range []string{"SWEEP_EVERY", "SWEEP_GRACE", "SWEEP_QUARANTINE", "SWEEP_SUPERSEDED", "NOTIFY_KEEP"} {
+		for _, s := range c.settings {
+			if s.Env == env {
+				list = append(list, web.Setting{Name: env, Value: s.Value, Help: settingOf(env).help})
+			}
+		}
+	}
+	return list
 }
 
 // ready is what a load balancer asks: can this process serve right now?
