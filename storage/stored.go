@@ -6,7 +6,7 @@ import (
 )
 
 // storedCap bounds how many attempts [Store.StoredBytes] looks at for each of its two numbers.
-const storedCap = 2000
+const storedCap = 300
 
 // Stored is how much the files take, as far as attempts tell.
 type Stored struct {
