@@ -39,7 +39,7 @@ func allTenantsOnly() map[string]int {
 
 // noObject are the routes whose wildcards name nothing that belongs to a tenant.
 func noObject() []string {
-	return []string{"/static/{file}", "/queues/{name}/pause", "/queues/{name}/resume", "/settings/sessions/{id}/end", "/api/v1/queues/{name}/pause", "/api/v1/queues/{name}/resume"}
+	return []string{"/static/{file}", "/l/{secret}", "/l/{secret}/file", "/queues/{name}/pause", "/queues/{name}/resume", "/settings/sessions/{id}/end", "/api/v1/queues/{name}/pause", "/api/v1/queues/{name}/resume"}
 }
 
 // bodies are what routes want to be sent before they look for the object.
@@ -89,6 +89,7 @@ func things() []thing {
 			t, _, err := w.store.NewToken(w.ctx, "t", own)
 			return must(t, err)(w.t).ID.String()
 		}, uuid.NewString},
+		{"/targets/{id}", makeTarget, uuid.NewString},
 		{"/api/v1/notify/targets/{id}", makeTarget, uuid.NewString},
 		{"/api/v1/notify/deliveries/{id}", makeDelivery, uuid.NewString},
 	}

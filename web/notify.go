@@ -16,7 +16,7 @@ import (
 
 // notifyRoutes are the part of the table about who is told of what.
 func (s *Server) notifyRoutes() []route {
-	return []route{
+	return append([]route{
 		{"GET", "/api/v1/notify/targets", api, storage.VerbView, s.apiTargets},
 		{"POST", "/api/v1/notify/targets", api, storage.VerbAdminister, s.apiAddTarget},
 		{"GET", "/api/v1/notify/targets/{id}", api, storage.VerbView, s.apiTarget},
@@ -29,7 +29,7 @@ func (s *Server) notifyRoutes() []route {
 		{"POST", "/api/v1/notify/deliveries/replay", api, storage.VerbAdminister, s.apiReplayDead},
 		{"GET", "/api/v1/notify/deliveries/{id}", api, storage.VerbView, s.apiDelivery},
 		{"POST", "/api/v1/notify/deliveries/{id}/replay", api, storage.VerbAdminister, s.apiReplay},
-	}
+	}, s.targetRoutes()...)
 }
 
 // targetSecret is a target with its secret, which is shown this once.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -94,8 +95,8 @@ type queuesView struct {
 }
 
 func (s *Server) queuesPage(w http.ResponseWriter, r *http.Request) error {
-	if _, err := operator(r); err != nil {
-		return err
+	if !of(r).principal.scope.All { // nothing links here for them
+		return errMissing
 	}
 	ctx := r.Context()
 	v := queuesView{Maintenance: s.maintained(ctx),
@@ -266,7 +267,13 @@ func (s *Server) pauseQueueForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) resumeQueueForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onQueue(w, r, auditQueueResumed, func(name, _ string) error { return s.store.ResumeQueue(r.Context(), name) })
+	return s.onQueue(w, r, auditQueueResumed, func(name, _ string) error {
+		err := s.store.ResumeQueue(r.Context(), name)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil // it was resumed already: as asked
+		}
+		return err
+	})
 }
 
 func (s *Server) onQueue(w http.ResponseWriter, r *http.Request, action string, do func(name, who string) error) error {

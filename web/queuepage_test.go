@@ -98,14 +98,14 @@ func TestPauseAQueue(t *testing.T) {
 	w.get("/queues", op).want(t, 200, ">paused</span>", "<bdi>Omar</bdi>", `action="/queues/mail/resume"`).without(t, "/pause\"")
 	w.post("/queues/mail/resume", op, nil).want(t, 303)
 	w.get("/queues", op).without(t, ">paused</span>")
-	w.post("/queues/mail/resume", op, nil).want(t, 404)
+	w.post("/queues/mail/resume", op, nil).want(t, 303) // an impatient second click
 	w.post("/queues/"+strings.Repeat("x", 70)+"/pause", op, nil).want(t, 422)
 
 	viewer := w.personAs("Vera", "", storage.RoleViewer)
 	w.get("/queues", viewer).want(t, 200).without(t, "/pause", "/resume")
 	w.post("/queues/mail/pause", viewer, nil).want(t, 403)
 	ada := w.personAs("Ada", "acme", storage.RoleAdmin) // of one tenant; queues are of all
-	w.get("/queues", ada).want(t, 403, "For all tenants only")
+	w.get("/queues", ada).want(t, 404)
 	w.post("/queues/mail/pause", ada, nil).want(t, 403)
 	w.get("/jobs", ada).without(t, `href="/queues"`)
 	if got := must(w.store.Queues(w.ctx))(t); len(got) != 1 || got[0].PausedAt != nil {

@@ -201,7 +201,6 @@ func (s *Server) routes() []route {
 		s.auditRoutes(),
 		s.linkRoutes(),
 		s.followRoutes(),
-		s.targetRoutes(),
 		s.cleanupRoutes(),
 		s.settingsRoutes(),
 	)...)
