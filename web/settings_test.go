@@ -13,7 +13,7 @@ import (
 )
 
 // shown is the secret that a page shows once.
-func shown(t *testing.T, a answer) string {
+func shown(t testing.TB, a answer) string {
 	t.Helper()
 	m := regexp.MustCompile(`<pre class="command"><code>([^<]+)</code>`).FindStringSubmatch(a.body)
 	if m == nil || a.Header.Get("Cache-Control") != "no-store" {
