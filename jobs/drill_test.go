@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -148,7 +149,8 @@ func TestForgetLeaseAndMark(t *testing.T) {
 	if got := left(); got != 0 {
 		t.Errorf("nobody's lease lasts %s", got)
 	}
-	lease := acquire(t, w.leaser, "x")
+	lease, err := w.leaser.Acquire(w.ctx, "x")
+	w.must(err)
 	if got := left(); got <= 0 || got > shortLease {
 		t.Errorf("a new lease of %s lasts %s", shortLease, got)
 	}
@@ -156,7 +158,10 @@ func TestForgetLeaseAndMark(t *testing.T) {
 	if got := left(); got != 0 {
 		t.Errorf("a lease that was removed lasts %s", got)
 	}
-	lost(t, lease, shortLease)
+	<-lease.Context().Done() // within its time, or the test hangs
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, jobs.ErrLeaseLost) {
+		t.Errorf("the lease ended because of %v", cause)
+	}
 
 	marked := func() bool {
 		t.Helper()

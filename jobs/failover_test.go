@@ -22,7 +22,7 @@ func (w *world) host(server redisServer, change ...func(*jobs.WorkerConfig)) (st
 	r, err := jobs.OpenRedis(w.ctx, server.URL(), w.redis.Namespace, jobs.RedisConcurrency(8))
 	w.must(err)
 	w.t.Cleanup(func() { _ = r.Client.Close() })
-	return w.worker(append(change, func(c *jobs.WorkerConfig) { c.Redis, c.Leaser = r, r.Leaser(shortLease) })...)
+	return w.worker(append(change, func(c *jobs.WorkerConfig) { c.Redis, c.Leaser = r, r.Leaser("w", shortLease) })...)
 }
 
 // lawful verifies every law, with nothing left to hand on.

@@ -82,9 +82,9 @@ type noLog struct{}
 // Printf drops a line.
 func (noLog) Printf(context.Context, string, ...any) {}
 
-// Leaser keeps leases in this Redis.
-func (r Redis) Leaser(ttl time.Duration) *RedisLeaser {
-	return NewRedisLeaser(r.Client, r.Namespace+":lease:", ttl)
+// Leaser keeps leases of an owner in this Redis.
+func (r Redis) Leaser(owner string, ttl time.Duration) *RedisLeaser {
+	return NewRedisLeaser(LeaseOptions{Owner: owner, Prefix: r.Namespace + ":lease:", TTL: ttl}, r.Client)
 }
 
 func (r Redis) queue(name string) string { return r.Namespace + ":" + name }

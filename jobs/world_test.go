@@ -80,7 +80,7 @@ func worldAt(t testing.TB, server redisServer, url string) *world {
 	w.redis, err = jobs.OpenRedis(w.ctx, server.URL(), "t"+strings.ReplaceAll(uuid.NewString(), "-", ""))
 	w.must(err)
 	t.Cleanup(func() { _ = w.redis.Client.Close() })
-	w.leaser = w.redis.Leaser(shortLease)
+	w.leaser = w.redis.Leaser("w", shortLease)
 	w.registry, err = jobs.NewRegistry(w.testKind(), w.plainKind("plain"), w.plainKind("other"))
 	w.must(err)
 	w.dispatcher = jobs.NewDispatcher(w.store, w.registry)

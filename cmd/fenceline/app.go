@@ -31,7 +31,8 @@ type app struct {
 	log        *slog.Logger
 	store      *storage.Store
 	files      files.Store
-	redis      jobs.Redis // without a client when the app does not work
+	redis      jobs.Redis  // without a client when the app does not work
+	leases     jobs.Leaser // nil when the app does not work
 	reports    *jobs.Reports
 	invoices   jobs.InvoiceRenderers
 	registry   *jobs.Registry
@@ -81,6 +82,9 @@ func openApp(ctx context.Context, conf Config, log *slog.Logger, x extras, withR
 			return nil, err
 		}
 		a.closers = append(a.closers, func() { _ = a.redis.Client.Close() })
+		if err := a.openLeases(ctx); err != nil {
+			return nil, err
+		}
 	}
 	a.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), jobs.NewQueueMetrics(a.store, log), jobs.NewSweepMetrics(a.sweep(), log), jobs.NewRecoveryMetric(a.store), notify.NewWaiting(a.store))
 	if a.counts, err = jobs.NewMetrics(a.metrics); err != nil {
@@ -161,10 +165,7 @@ func (a *app) close() {
 
 // leaser is who should work, as configured.
 func (a *app) leaser() jobs.Leaser {
-	if a.conf.LeaseBackend == "none" {
-		return jobs.AlwaysLeaser{}
-	}
-	return a.redis.Leaser(a.conf.Lease)
+	return a.leases
 }
 
 // worker prepares a worker, which may be bounded.

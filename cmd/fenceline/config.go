@@ -76,7 +76,7 @@ var settings = [...]setting{
 	{env: "FENCELINE_KEYS", help: "keys that seal the secret fields of payloads, NAME:KEY with commas: the first seals, all open (`fenceline keys new` makes one)", secret: true, example: "k2:JlZ…=,k1:9aB…=", is: isList},
 	{name: "keys-file", env: "FENCELINE_KEYS_FILE", help: "file with these keys, in lines, instead", example: "/run/secrets/fenceline-keys"},
 	{name: "lease", env: "FENCELINE_LEASE", def: "15s", help: "how long a worker may be silent before its job goes to another"},
-	{name: "lease-backend", env: "LEASE_URL", def: "redis", help: "who hands out leases: redis, or none (every worker may work; nothing breaks)"},
+	{env: "LEASE_URL", def: "redis", help: "who hands out leases: redis (that of REDIS_URL), postgres (that of DATABASE_DIRECT_URL or DATABASE_URL), an address of either, redlock://HOST,HOST,HOST (independent servers), or none (every worker may work; nothing breaks)", secret: true},
 	{name: "grace", env: "FENCELINE_GRACE", def: "10s", help: "how long running jobs may go on after a stop before they are handed back"},
 	{name: "sweep-every", env: "SWEEP_EVERY", def: "1m", help: "how often the scheduler cleans up; 0 for never"},
 	{name: "sweep-grace", env: "SWEEP_GRACE", def: "15m", help: "how long an attempt must be silent before it is condemned"},
@@ -105,7 +105,7 @@ var settings = [...]setting{
 // Config is the configuration of one run: flag before environment before file before default.
 type Config struct {
 	Data, Addr, DatabaseURL, DirectURL, SourceURL, RedisURL, Files, Reports, PublicURL, Namespace     string
-	RemoteURL, RemoteToken, LeaseBackend, LogFormat, InvoiceStyle, Keys, KeysFile                     string
+	RemoteURL, RemoteToken, LeaseURL, LogFormat, InvoiceStyle, Keys, KeysFile                         string
 	Schedules                                                                                         string
 	InvoiceFonts                                                                                      []string
 	Guard                                                                                             *notify.Guard
@@ -155,8 +155,8 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		RemoteURL: r.text("FENCELINE_URL"), RemoteToken: r.text("FENCELINE_TOKEN"),
 		Concurrency: r.number("FENCELINE_CONCURRENCY", 1, 10_000), Queues: r.queues("FENCELINE_QUEUES"),
 		Lease: r.duration("FENCELINE_LEASE", time.Second), Grace: r.duration("FENCELINE_GRACE", 0),
-		LeaseBackend: r.oneOf("LEASE_URL", "redis", "none"),
-		SweepEvery:   r.duration("SWEEP_EVERY", 0), SweepGrace: r.duration("SWEEP_GRACE", 0),
+		LeaseURL:   r.leases("LEASE_URL"),
+		SweepEvery: r.duration("SWEEP_EVERY", 0), SweepGrace: r.duration("SWEEP_GRACE", 0),
 		SweepQuarantine: r.duration("SWEEP_QUARANTINE", 0), SweepSuperseded: r.duration("SWEEP_SUPERSEDED", 0), SweepAfterRecovery: r.duration("SWEEP_AFTER_RECOVERY", 0),
 		SweepTime: r.duration("SWEEP_TIME", 0), SweepLimit: r.number("SWEEP_LIMIT", 1, 100_000_000), SweepPace: r.number("SWEEP_PACE", 1, 100),
 		SweepParallel: r.number("SWEEP_PARALLEL", 1, 256), SweepMaxShare: r.number("SWEEP_MAX_SHARE", 1, 100), SweepOff: r.oneOf("SWEEP_OFF", "no", "yes") == "yes",

@@ -64,7 +64,7 @@ func TestConfigurationFileIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"addr: x\nconcurency: 3":         `f.yml:2: "concurency" is not a setting; did you mean concurrency?`,
 		"DATABASE_URL: x":                "did you mean database_url?",
-		"lease_backend: none":            "did you mean lease-backend?",
+		"lease-url: none":                "did you mean lease_url?",
 		"FENCELINE_LEASE: 1s":            "did you mean lease?",
 		"# a\naddr: x\n\naddr: y":        `f.yml:4: "addr" is set twice, first in line 2`,
 		"concurrency: \"3\"":             `f.yml:1: "concurrency" must be a whole number`,

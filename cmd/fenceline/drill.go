@@ -151,7 +151,7 @@ func (c *cli) drill(ctx context.Context, plan drillPlan, at string) error {
 		if err != nil {
 			return err
 		}
-		d := &drill{timeline: line, app: a, plan: plan, at: at, id: drillID(), backend: a.conf.LeaseBackend}
+		d := &drill{timeline: line, app: a, plan: plan, at: at, id: drillID(), backend: a.conf.LeaseURL}
 		err = plan.story(d, ctx)
 		if err == nil {
 			err = d.judge(ctx)

@@ -122,8 +122,12 @@ func (d *drill) hit(ctx context.Context, hurt func(*drillWorker) (string, error)
 // leaseEnds waits until Redis has forgotten the lease of an attempt that does
 // not renew it, or has given it to the next one.
 func (d *drill) leaseEnds(ctx context.Context, of storage.Attempt) error {
-	if d.backend == "none" {
+	switch d.backend {
+	case leaseNone:
 		return nil
+	case leaseRedis:
+	default:
+		return d.leasePasses(ctx, of)
 	}
 	left, err := d.app.redis.LeaseLeft(ctx, d.export.String())
 	if err != nil {
@@ -139,6 +143,29 @@ func (d *drill) leaseEnds(ctx context.Context, of storage.Attempt) error {
 		d.note(byRedis, of.Token, "the lease of worker A has ended")
 	}
 	return err
+}
+
+// leasePasses is leaseEnds for services that do not tell how long a lease has to go.
+func (d *drill) leasePasses(ctx context.Context, of storage.Attempt) error {
+	was, err := d.app.leases.Holder(ctx, d.export.String())
+	if err != nil && !errors.Is(err, jobs.ErrLeaseFree) {
+		return err
+	}
+	if err == nil {
+		d.note(byLeases, of.Token, "the lease of worker A is held by %s, and nobody renews it", was.Owner)
+		err = d.until(ctx, "the lease of worker A has ended", func() (bool, error) {
+			now, err := d.app.leases.Holder(ctx, d.export.String())
+			if errors.Is(err, jobs.ErrLeaseFree) {
+				return true, nil
+			}
+			return err == nil && now != was, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	d.note(byLeases, of.Token, "the lease of worker A has ended")
+	return nil
 }
 
 // pause freezes worker A, lets worker B publish, and lets A go on.
@@ -222,7 +249,7 @@ func (d *drill) flush(ctx context.Context) error {
 // forget is the flush itself, of nothing but what is the drill's, and the mark.
 func (d *drill) forget(ctx context.Context) error {
 	n, err := d.app.redis.ForgetQueue(ctx, d.id)
-	if err == nil && d.backend != "none" {
+	if err == nil && d.backend == leaseRedis {
 		err = d.app.redis.ForgetLease(ctx, d.export.String())
 	}
 	if err == nil {
@@ -256,7 +283,7 @@ func (d *drill) allEnded() bool {
 
 // double lets two workers write one export at once, and rings twice for each job.
 func (d *drill) double(ctx context.Context) error {
-	d.backend = "none"
+	d.backend = leaseNone
 	if err := d.launch(ctx, "worker A", "worker B"); err != nil {
 		return err
 	}

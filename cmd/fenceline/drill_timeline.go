@@ -29,6 +29,7 @@ const (
 	byDrill    = "drill"
 	byDatabase = "PostgreSQL"
 	byRedis    = "Redis"
+	byLeases   = "lease service"
 )
 
 // timeline collects what happened, on one clock: what the database records

@@ -251,7 +251,7 @@ func (a *app) writeUnfenced(ctx context.Context, scratch *storage.Scratch, lock,
 
 // lockUnfenced waits for the lock.
 func (a *app) lockUnfenced(ctx context.Context, name string) (*jobs.Lease, error) {
-	leaser := a.redis.Leaser(unfencedLease)
+	leaser := a.redis.Leaser(a.name, unfencedLease)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

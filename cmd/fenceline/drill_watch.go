@@ -112,7 +112,7 @@ func (d *drill) noteJob(job storage.Job) {
 
 func (d *drill) noteBegun(a storage.Attempt) {
 	what := "took the lease and " + d.jobName(a.JobID)
-	if d.backend == "none" {
+	if d.backend == leaseNone {
 		what = "took " + d.jobName(a.JobID)
 	}
 	d.add(drillEvent{At: a.StartedAt, Who: d.who(a), Token: a.Token, What: what})

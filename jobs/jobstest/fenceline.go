@@ -170,7 +170,7 @@ func (f *Fenceline) openRedis() {
 func (f *Fenceline) work() {
 	s := f.setup
 	worker := jobs.NewWorker(jobs.WorkerConfig{
-		Store: f.Store, Files: f.Files, Registry: f.registry, Redis: f.Redis, Leaser: f.Redis.Leaser(s.Lease), Name: "jobstest-" + uuid.NewString()[:8],
+		Store: f.Store, Files: f.Files, Registry: f.registry, Redis: f.Redis, Leaser: f.Redis.Leaser("jobstest", s.Lease), Name: "jobstest-" + uuid.NewString()[:8],
 		Log: s.Log, Concurrency: s.Concurrency, Queues: s.Queues, Lease: s.Lease,
 	})
 	relay := jobs.NewRelay(f.Store, f.Redis, s.Lease, s.Log)

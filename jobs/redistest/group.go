@@ -19,6 +19,8 @@ type Group struct {
 	// Sentinels watch over Nodes; none in a cluster.
 	Sentinels []*Redis
 	conf      config
+	// independent servers are no cluster.
+	independent bool
 }
 
 // PrimaryName is how sentinels call the primary.
@@ -26,6 +28,9 @@ const PrimaryName = "fenceline"
 
 // URL is the address as jobs.OpenRedis takes it.
 func (g *Group) URL() string {
+	if g.independent {
+		return g.conf.url("redlock", addresses(g.Nodes), "/0", nil)
+	}
 	if len(g.Sentinels) == 0 {
 		return g.conf.url("redis-cluster", addresses(g.Nodes), "", nil)
 	}
@@ -198,4 +203,14 @@ func await(t testing.TB, what string, yes func() bool) {
 			t.Fatalf("it never came to this: %s", what)
 		}
 	}
+}
+
+// Independent starts servers that know nothing of each other, as Redlock wants them.
+func Independent(t testing.TB, n int, options ...Option) *Group {
+	t.Helper()
+	g := &Group{conf: configure(t, options), independent: true}
+	for range n {
+		g.Nodes = append(g.Nodes, own(t, &Redis{conf: g.conf}))
+	}
+	return g
 }

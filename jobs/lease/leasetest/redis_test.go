@@ -1,0 +1,101 @@
+package leasetest_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/lease/leasetest"
+	"github.com/fenceline/fenceline/jobs/redistest"
+	"github.com/fenceline/fenceline/storage/storagetest"
+)
+
+func TestMain(m *testing.M) {
+	jobs.QuietRedis() // servers go away on purpose here
+	if leasetest.Main(jobs.OpenLeaser) {
+		return
+	}
+	os.Exit(storagetest.Main(m))
+}
+
+// calm is how long a silent primary is not called dead: here nobody is.
+const calm = 5 * time.Minute
+
+// The contract of leases holds on every kind of Redis, with the clients that workers have.
+func TestRedisLeases(t *testing.T) {
+	secret := []redistest.Option{redistest.TLS(), redistest.Password("p/w d")}
+	for kind, start := range map[string]func(*testing.T) leasetest.Server{
+		"single":           func(t *testing.T) leasetest.Server { return redistest.Server(t) },
+		"TLS":              func(t *testing.T) leasetest.Server { return redistest.Server(t, redistest.TLS()) },
+		"sentinel":         func(t *testing.T) leasetest.Server { return redistest.Sentinel(t, calm) },
+		"cluster":          func(t *testing.T) leasetest.Server { return redistest.Cluster(t, calm) },
+		"sentinel and TLS": func(t *testing.T) leasetest.Server { return redistest.Sentinel(t, calm, secret...) },
+		"cluster and TLS":  func(t *testing.T) leasetest.Server { return redistest.Cluster(t, calm, secret...) },
+		"redlock":          func(t *testing.T) leasetest.Server { return redistest.Independent(t, 5, redistest.Password("p/w d")) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			leasetest.Run(t, leasetest.Backend{
+				Open: jobs.OpenLeaser, Start: start, Take: deleteKeys, Left: countKeys, TTL: 5 * time.Second, Owners: true, Since: true,
+			})
+		})
+	}
+}
+
+// clients are of all servers that keep leases.
+func clients(t *testing.T, s leasetest.Server) []redis.UniversalClient {
+	t.Helper()
+	var list []redis.UniversalClient
+	addresses := []string{s.URL()}
+	if g, ok := s.(*redistest.Group); ok && strings.HasPrefix(s.URL(), "redlock") {
+		addresses = nil
+		for _, n := range g.Nodes {
+			addresses = append(addresses, n.URL())
+		}
+	}
+	for _, a := range addresses {
+		r, err := jobs.OpenRedis(t.Context(), a, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Client.Close() })
+		list = append(list, r.Client)
+	}
+	return list
+}
+
+func deleteKeys(t *testing.T, s leasetest.Server, o jobs.LeaseOptions, resource string) {
+	t.Helper()
+	for _, c := range clients(t, s) {
+		if n, err := c.Del(t.Context(), o.Prefix+resource).Result(); err != nil || n != 1 {
+			t.Fatal("the key is not where it was expected", n, err)
+		}
+	}
+}
+
+func countKeys(t *testing.T, s leasetest.Server, prefix string) int {
+	t.Helper()
+	n := 0
+	count := func(ctx context.Context, c *redis.Client) error {
+		keys, err := c.Keys(ctx, prefix+"*").Result()
+		n += len(keys)
+		return err
+	}
+	for _, c := range clients(t, s) {
+		var err error
+		switch c := c.(type) {
+		case *redis.ClusterClient:
+			err = c.ForEachMaster(t.Context(), count)
+		case *redis.Client:
+			err = count(t.Context(), c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}

@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fenceline/fenceline/jobs/invalid"
+	"github.com/fenceline/fenceline/storage"
+)
+
+// OpenLeaser opens the leases at an address of Redis (see [OpenRedisLeaser]) or of
+// PostgreSQL (see [OpenPostgresLeaser]). The caller calls end when no lease is held any more.
+func OpenLeaser(ctx context.Context, address string, o LeaseOptions) (l Leaser, end func(), err error) {
+	scheme, _, _ := strings.Cut(address, "://")
+	if scheme == "postgres" || scheme == "postgresql" {
+		return OpenPostgresLeaser(ctx, address, o)
+	}
+	return OpenRedisLeaser(ctx, address, o)
+}
+
+// OpenRedisLeaser keeps leases at an address that [OpenRedis] takes, or at several
+// servers that know nothing of each other:
+//
+//	redlock://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],HOST[:PORT][,HOST[:PORT]…][/DB]
+//
+// redlocks is the same over TLS, with the parameters of rediss. At least three are
+// needed, and an odd number of them; more than half must answer, or it is
+// [storage.ErrUnreachable]. The caller calls end when no lease is held any more.
+func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Leaser, end func(), err error) {
+	var clients []redis.UniversalClient
+	end = func() {
+		for _, c := range clients {
+			_ = c.Close() // nothing is lost: leases live at the servers
+		}
+	}
+	nodes, several, err := redlockNodes(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !several {
+		r, err := OpenRedis(ctx, address, o.Prefix)
+		if err != nil {
+			return nil, nil, err
+		}
+		clients = append(clients, r.Client)
+		return NewRedisLeaser(o, clients...), end, nil
+	}
+	var failures []error
+	for _, node := range nodes {
+		a, err := parseRedisAddress(node)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		c := redis.NewUniversalClient(&a.options)
+		clients = append(clients, c)
+		if err := c.Ping(ctx).Err(); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if len(nodes)-len(failures) <= len(nodes)/2 {
+		end()
+		return nil, nil, fmt.Errorf("connect to more than half of %d Redis servers: %w: %w", len(nodes), storage.ErrUnreachable, errors.Join(failures...))
+	}
+	return NewRedisLeaser(o, clients...), end, nil
+}
+
+// redlockNodes are the addresses of the servers of a redlock address; false when it is none.
+func redlockNodes(address string) (nodes []string, several bool, err error) {
+	scheme, rest, _ := strings.Cut(address, "://")
+	single, ok := map[string]string{"redlock": "redis://", "redlocks": "rediss://"}[scheme]
+	if !ok {
+		return nil, false, nil
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	user, hosts := "", rest[:end]
+	if i := strings.LastIndexByte(hosts, '@'); i >= 0 {
+		user, hosts = hosts[:i+1], hosts[i+1:]
+	}
+	seen := map[string]bool{}
+	for _, host := range strings.Split(hosts, ",") {
+		if seen[host] {
+			return nil, true, invalid.New("LEASE_URL", "", "names the server %s twice: it would vote twice; name each once", host)
+		}
+		seen[host] = true
+		nodes = append(nodes, single+user+host+rest[end:])
+	}
+	if len(nodes) < 3 || len(nodes)%2 == 0 {
+		return nil, true, invalid.New("LEASE_URL", "", "redlock needs an odd number of independent servers, three or more, and %d are named: add one, or use redis://", len(nodes))
+	}
+	return nodes, true, nil
+}
