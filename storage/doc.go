@@ -30,6 +30,7 @@
 //	hand on   Store.HandOnLost       jobs
 //	fence     Store.Fence, its Write fences, and what the application writes
 //	sweep     Sweep.Run              attempts, files on disk
+//	recover   Recover                epoch, attempts, jobs, exports, the mark of the files; deletes nothing
 //	tell      Store.FanOut           outbox (pending), deliveries (new)
 //	          Store.RecordDelivery   deliveries, notify_targets
 //
@@ -55,6 +56,8 @@
 //	after publish      nothing is left to do
 //	a frozen worker    wakes up to be refused: its job has another attempt, or its export a newer publication
 //	the sweep          deleting is repeated until the tombstone is written
+//	the database       restored, promoted or copied: nothing is published or deleted until [Recover] has run
+//	a recovery         the database stays closed; it is run again and begins the same epoch
 //
 // # What is assumed
 //
@@ -72,6 +75,7 @@
 //   - Readers take the pointer from the primary and finish a download within the time that replaced
 //     publications are kept.
 //   - A source outside this database gives data that is not older than the moment it was asked.
-//   - A restore of the database from a backup is followed by what the protocol demands of one; a
-//     sequence that was set back is refused, files newer than the database stop the clean-up.
+//   - A restore of the database is recognised by its timeline, identifier or oid, or, where it keeps them,
+//     by what the mark of the files has heard of it: at most a minute before. Then [Recover] is demanded.
+//     A replaced publication is kept for longer than the oldest backup that may be restored.
 package storage

@@ -256,7 +256,7 @@ func TestADumpInAnotherClusterWaitsForRecovery(t *testing.T) {
 	w.must(w.store.Publish(w.ctx, sealed.ID)) // and production goes on
 
 	sum, _ := staging.recovered(f, storage.RecoverOptions{Adopt: true}) // production is given up
-	if sum.Adopted != 1 || sum.Condemned != 1 { // what the dump has as sealed is condemned, whatever became of it
+	if sum.Adopted != 1 || sum.Condemned != 1 {                         // what the dump has as sealed is condemned, whatever became of it
 		t.Errorf("%+v", sum)
 	}
 	staging.pointer(first.ExportID, lost.Token)
