@@ -16,7 +16,7 @@ CREATE TABLE fenceline.epoch (
     reason       text,   -- why it is stopped
     next_id      uuid,   -- the epoch that a recovery is about to begin
     -- by what the database knows itself: "<system identifier> <timeline> <oid of the database>", each ? where nobody may
-    -- ask. NULL until the first start or publication: the copies of a template are different databases
+    -- ask. NULL until the first start: the copies of a template are different databases
     fingerprint  text,
     database     text,   -- its name then, for people
     beats        bigint NOT NULL DEFAULT 0 CHECK (beats >= 0), -- how often the file store was told how far we are
@@ -118,7 +118,8 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- require_epoch: raises FL004 unless all is well, and lets the epoch remember its database the first time.
+-- require_epoch: raises FL004 unless all is well. It takes no lock on the epoch: a publication that is on its way must not
+-- keep a clean-up waiting, nor the other way round.
 -- +goose StatementBegin
 CREATE FUNCTION fenceline.require_epoch() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -126,9 +127,6 @@ DECLARE
 BEGIN
     IF trouble IS NOT NULL THEN
         RAISE EXCEPTION 'recovery is needed: %', trouble USING ERRCODE = 'FL004', HINT = 'fenceline recover';
-    END IF;
-    IF EXISTS (SELECT FROM fenceline.epoch WHERE fingerprint IS NULL) THEN
-        UPDATE fenceline.epoch SET fingerprint = fenceline.database_here(), database = current_database() WHERE fingerprint IS NULL;
     END IF;
 END $$;
 -- +goose StatementEnd

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fenceline/fenceline/storage"
+	"github.com/fenceline/fenceline/storage/files"
 	"github.com/fenceline/fenceline/storage/localpg"
 	"github.com/fenceline/fenceline/storage/storagetest"
 )
@@ -108,6 +109,12 @@ func replicaOf(t *testing.T, server *localpg.Server) *localpg.Server {
 func TestPromotionOfAStandbyThatLaggedBehind(t *testing.T) {
 	t.Parallel()
 	w, primary := ownWorld(t)
+	id, err := w.store.Installation(w.ctx)
+	w.must(err)
+	folder, err := files.OpenLocal(t.TempDir(), id)
+	w.must(err)
+	t.Cleanup(func() { _ = folder.Close() })
+	w.must(w.store.Pair(w.ctx, folder)) // as every process does that starts
 	job, known := w.published("sales")
 	standby := replicaOf(t, primary)
 	behind := &world{t: t, ctx: t.Context(), url: standby.URL("fenceline")}
@@ -131,6 +138,13 @@ func TestPromotionOfAStandbyThatLaggedBehind(t *testing.T) {
 	behind.exec("SELECT pg_promote()")
 	behind.until("the standby is promoted", "SELECT NOT pg_is_in_recovery()")
 	behind.store = openStore(t, behind.url)
+	if err := behind.store.Publish(t.Context(), known.ID); !errors.Is(err, storage.ErrRecoveryNeeded) {
+		t.Errorf("publish before anybody has said that the timeline is the one to go on with: %v", err)
+	}
+	// No file was ever written here, which the recovery has to be told.
+	if sum, err := storage.Recover(w.ctx, behind.store, folder, storage.RecoverOptions{FilesLost: true}); err != nil || !sum.Done || sum.Trouble == "" {
+		t.Fatalf("recover: %+v, %v", sum, err)
+	}
 	if err := behind.store.Publish(t.Context(), lost.ID); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("publish of an attempt of the lost timeline: %v", err)
 	}

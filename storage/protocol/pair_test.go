@@ -105,7 +105,7 @@ func (p *pair) reset() {
 // refill replaces the tables in one transaction, as a restore does that asks no trigger.
 func (p *pair) refill(fill func(table string) string, sequence string) {
 	p.t.Helper()
-	script := "BEGIN; SET LOCAL session_replication_role = replica;"
+	script := "BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM fenceline.epoch; INSERT INTO fenceline.epoch DEFAULT VALUES;"
 	for _, table := range tables() {
 		script += "DELETE FROM fenceline." + table + ";" + fill(table)
 	}
@@ -334,6 +334,9 @@ func (p *pair) restore(step) (want, got string) {
 	p.refill(func(table string) string {
 		return fmt.Sprintf("INSERT INTO fenceline.%s OVERRIDING SYSTEM VALUE SELECT * FROM saved.%[1]s;", table)
 	}, "SELECT setval('fenceline.fence_tokens', last_value, is_called) FROM saved.fence_tokens")
+	mark, err := p.local.ReadMark(p.ctx)
+	p.must(err)
+	p.must(p.local.WriteMark(p.ctx, files.Mark{Installation: mark.Installation})) // both sides begin anew, as a recovery lets them
 	p.exec("SELECT fenceline.condemn_attempts(ARRAY(SELECT id FROM fenceline.attempts), -3600)")
 	return "done", "done"
 }

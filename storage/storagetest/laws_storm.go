@@ -40,7 +40,7 @@ var enough = [...]struct {
 const (
 	stormKeys    = 8
 	stormWorkers = 4
-	stormLongest = 30 * time.Second
+	stormLongest = 3 * time.Minute
 )
 
 func storm(s *scene) {
