@@ -27,7 +27,7 @@ func (w *world) work(name string, faults jobs.Faults) {
 	const lease = 10 * time.Second
 	parts := []func(context.Context) error{
 		jobs.NewWorker(jobs.WorkerConfig{
-			Store: w.store, Files: w.files, Registry: w.registry, Redis: redis, Leaser: redis.Leaser(lease), Name: name, Log: log,
+			Store: w.store, Files: w.files, Registry: w.registry, Redis: redis, Leaser: redis.Leaser(name, lease), Name: name, Log: log,
 			Concurrency: 2, Queues: map[string]int{"default": 1}, Lease: lease, Grace: 5 * time.Second, Faults: faults,
 		}).Run,
 		jobs.NewRelay(w.store, redis, lease, log).Run,
