@@ -85,6 +85,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Watch != nil {
 		conf.ConnConfig.Tracer = watcher{o.Watch}
 	}
+	if !between { // one in between refuses what it does not know
+		conf.ConnConfig = uncompiled(conf.ConnConfig)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, conf)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
@@ -93,6 +96,18 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// uncompiled turns off that PostgreSQL compiles plans, unless the address says
+// something about it. Every statement of ours reads little, but what a plan with a
+// recursion or a limit may cost is guessed far too high, and then compiling it takes
+// hundreds of milliseconds of each request. It is a copy: a [Source] may read much.
+func uncompiled(conf *pgx.ConnConfig) *pgx.ConnConfig {
+	conf = conf.Copy()
+	if conf.RuntimeParams["jit"] == "" {
+		conf.RuntimeParams["jit"] = "off"
+	}
+	return conf
 }
 
 // over lays the store over a pool, which is closed when that fails.
