@@ -92,37 +92,12 @@ const exportSummarySQL = `fenceline.exports e
 	LEFT JOIN fenceline.attempts w ON w.id = j.attempt_id AND j.state IN ('running', 'cancelling')
 	LEFT JOIN LATERAL (SELECT count(*) AS files, min(name) AS file_name FROM fenceline.files WHERE attempt_id = e.attempt_id) f ON true`
 
-// Exports lists exports, the one with the newest activity first.
+// Exports lists exports, the one with the newest activity first. With a kind or a
+// search a page looks at [SearchWindow] exports at most: it may hold few or none,
+// and what follows goes on where it ended.
 func (s *Store) Exports(ctx context.Context, scope Scope, f ExportFilter) (Page[ExportSummary], error) {
-	q := scope.where(s.db.WithContext(ctx).Table(exportSummarySQL), "e.tenant").
-		Select(`e.*, a.rows, a.bytes, f.files, f.file_name, j.id AS job_id, j.state AS job_state, j.error AS job_error,
-			w.step AS working_step, w.rows AS working_rows`).
-		Where("e.deleted_at IS NULL").Order("e.changed_at DESC, e.id DESC")
-	if f.Kind != "" {
-		q = q.Where("e.kind = ?", f.Kind)
-	}
-	if f.Search != "" {
-		like := "%" + likeEscaper.Replace(f.Search) + "%"
-		q = q.Where("(e.title ILIKE ? OR e.key ILIKE ?)", like, like)
-	}
-	if f.After != "" {
-		at, id, err := parseCursor(f.After)
-		if err != nil {
-			return Page[ExportSummary]{}, err
-		}
-		q = q.Where("(e.changed_at, e.id) < (?, ?)", at, id)
-	}
-	limit := pageSize(f.Limit)
-	var page Page[ExportSummary]
-	if err := q.Limit(limit + 1).Scan(&page.Items).Error; err != nil {
-		return page, fmt.Errorf("list exports: %w", err)
-	}
-	if len(page.Items) > limit {
-		page.Items = page.Items[:limit]
-		last := page.Items[limit-1]
-		page.Next = makeCursor(last.ChangedAt, last.ID)
-	}
-	return page, nil
+	found, err := s.SearchExports(ctx, scope, ExportSearch{ExportFilter: f})
+	return found.Page, err
 }
 
 // Export reads one export; [ErrNotFound] also when the scope does not see it.

@@ -62,7 +62,7 @@ func (f ExportSearch) others() (c conditions) {
 	}
 	if f.Search != "" {
 		like := "%" + likeEscaper.Replace(f.Search) + "%"
-		c.and("(e.title ILIKE ? OR e.key ILIKE ?)", like, like)
+		c.and("e.searched LIKE lower(?)", like)
 	}
 	switch f.State {
 	case ExportCurrent:

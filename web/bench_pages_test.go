@@ -1,21 +1,15 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/fenceline/fenceline/storage"
 )
@@ -129,80 +123,4 @@ func (w *world) excess(conf Config, address, path string, who creds) string {
 		}
 	}
 	return ""
-}
-
-// BenchmarkPages measures every GET route at fifty requests a second, with a
-// million jobs unless FENCELINE_BENCH_JOBS says how many, and prints a table.
-func BenchmarkPages(b *testing.B) {
-	n := 1_000_000
-	if text := os.Getenv("FENCELINE_BENCH_JOBS"); text != "" {
-		n, _ = strconv.Atoi(text)
-	}
-	w := newWorld(b)
-	w.bigWorld(n)
-	person, token := w.person("Nadia", ""), w.token("")
-	found := w.sampled(b)
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	type line struct {
-		path     string
-		p50, p99 time.Duration
-	}
-	var lines []line
-	for b.Loop() {
-		lines = nil
-		for _, route := range slices.Sorted(maps.Keys(found)) {
-			who := person
-			if route == "/metrics" {
-				who = token
-			}
-			for _, path := range found[route] {
-				p50, p99 := w.pace(b, client, path, who)
-				lines = append(lines, line{path, p50, p99})
-			}
-		}
-	}
-	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(b.p99, a.p99) })
-	var text strings.Builder
-	for _, l := range lines {
-		fmt.Fprintf(&text, "| `%s` | %d ms | %d ms |\n", l.path, l.p50.Milliseconds(), l.p99.Milliseconds())
-	}
-	b.Logf("%d jobs, 50 requests a second for three seconds each:\n%s", n, &text)
-	b.ReportMetric(float64(lines[0].p99.Milliseconds()), "ms-p99-worst")
-}
-
-// pace sends fifty requests a second for three seconds, whether or not the earlier ones were answered.
-func (w *world) pace(b *testing.B, client *http.Client, path string, who creds) (p50, p99 time.Duration) {
-	const rate, seconds = 50, 3
-	took := make([]time.Duration, rate*seconds)
-	tick := time.NewTicker(time.Second / rate)
-	defer tick.Stop()
-	var all sync.WaitGroup
-	for i := range took {
-		<-tick.C
-		all.Go(func() {
-			r, err := http.NewRequestWithContext(w.ctx, "GET", w.base+path, nil)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			if who != nobody {
-				r.Header.Set(who.name, who.value)
-			}
-			from := time.Now()
-			answer, err := client.Do(r)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			defer answer.Body.Close()
-			_, _ = io.Copy(io.Discard, answer.Body)
-			took[i] = time.Since(from)
-			if answer.StatusCode >= 500 {
-				b.Errorf("GET %s answered %d", path, answer.StatusCode)
-			}
-		})
-	}
-	all.Wait()
-	slices.Sort(took)
-	return took[len(took)/2], took[len(took)*99/100]
 }

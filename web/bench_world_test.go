@@ -119,6 +119,8 @@ func (w *world) samples() map[string][]string {
 		"/api/v1/schedules": {"/api/v1/schedules"}, "/api/v1/schedules/{name}": {"/api/v1/schedules/nightly-7"}, "/api/v1/schedules/{name}/runs": {"/api/v1/schedules/nightly-7/runs"},
 		"/audit": {"/audit", "/audit?actor=Nadia"}, "/targets": {"/targets"}, "/targets/new": {"/targets/new"}, "/api/v1/audit": {"/api/v1/audit"}, "/api/v1/exports/{id}/links": {"/api/v1/exports/" + export + "/links"},
 		"/api/v1/sweep/deletions": {"/api/v1/sweep/deletions"}, "/api/v1/sweep/plan": {"/api/v1/sweep/plan"}, "/api/v1/sweeps": {"/api/v1/sweeps"},
+		"/settings": {"/settings"}, "/settings/users": {"/settings/users"}, "/settings/users/{id}": {"/settings/users/" + one("SELECT id FROM fenceline.users LIMIT 1")}, "/settings/tokens": {"/settings/tokens"},
+		"/settings/tenants": {"/settings/tenants"}, "/settings/retention": {"/settings/retention"}, "/settings/presets": {"/settings/presets"},
 		"/api/v1/notify/targets": {"/api/v1/notify/targets"}, "/api/v1/notify/deliveries": {"/api/v1/notify/deliveries"},
 	}
 }

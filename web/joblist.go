@@ -233,7 +233,7 @@ func (s *Server) jobsBulkPage(w http.ResponseWriter, r *http.Request) error {
 	if cancel {
 		v.Count, err = s.store.CountCancellable(ctx, scope, f)
 	} else if failed, narrowed, some := failedLike(f, scope); some {
-		v.Count, err = s.store.CountFailed(ctx, narrowed, failed)
+		v.Count, err = s.store.CountFailedCapped(ctx, narrowed, failed)
 	}
 	if err != nil {
 		return err

@@ -57,11 +57,16 @@ var testReports = fstest.MapFS{
 
 func newWorld(t testing.TB, change ...func(*Config)) *world {
 	t.Helper()
-	ctx := t.Context()
-	address := storagetest.Database(t, func(ctx context.Context, address string) error {
+	return newWorldAt(t, storagetest.Database(t, func(ctx context.Context, address string) error {
 		_, err := storage.Migrate(ctx, address)
 		return err
-	})
+	}), change...)
+}
+
+// newWorldAt is newWorld on a migrated database.
+func newWorldAt(t testing.TB, address string, change ...func(*Config)) *world {
+	t.Helper()
+	ctx := t.Context()
 	w := &world{t: t, ctx: ctx, address: address, log: &syncBuffer{}}
 	w.store = must(storage.Open(ctx, address, storage.Options{MaxConns: 6}))(t)
 	t.Cleanup(w.store.Close)

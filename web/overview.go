@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"html/template"
 	"net/http"
 	"time"
 
@@ -54,7 +55,7 @@ func chooseWindow(name string) ([]window, window, error) {
 type overviewView struct {
 	Tiles       []tile
 	Windows     []window
-	Charts      []chart
+	Charts      template.HTML
 	Counted     time.Time // up to when the charts go
 	Failed      []failedLine
 	Fenced      []storage.FencedAttempt
@@ -93,7 +94,11 @@ func (s *Server) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v.Charts, v.Counted = []chart{throughputChart(h), waitChart(h)}, h.To
+	drawn, err := s.charts(chartKey{who.scope, chosen.Name}, h, time.Now())
+	if err != nil {
+		return err
+	}
+	v.Charts, v.Counted = drawn.html, h.To
 	v.Tiles = overviewTiles(chosen, o, h.Total, time.Now())
 	care, err := s.careTiles(r.Context(), who.scope, o.Workers)
 	if err != nil {
@@ -103,7 +108,7 @@ func (s *Server) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	if err := s.attention(r.Context(), who.scope, &v); err != nil {
 		return err
 	}
-	v.Fresh = o.Running+o.Waiting+o.Tail.Published+o.Tail.Done+o.Tail.Failed == 0 && v.Charts[0].Empty() && len(v.Failed) == 0
+	v.Fresh = o.Running+o.Waiting+o.Tail.Published+o.Tail.Done+o.Tail.Failed == 0 && drawn.empty && len(v.Failed) == 0
 	return s.render(w, r, http.StatusOK, "overview", v)
 }
 

@@ -80,6 +80,7 @@ type Server struct {
 
 	assets  assets
 	pages   pages
+	drawn   chartCache
 	nav     []navGroup
 	paths   map[string]bool // the routes that there are, as in "GET /new"
 	events  *hub
