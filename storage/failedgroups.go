@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 )
 
 // FailedGroup are failed jobs of one kind whose errors differ only in numbers, ids
@@ -57,15 +58,9 @@ func (s *Store) FailedGroups(ctx context.Context, scope Scope, f FailedFilter, l
 	if more = len(groups) > limit; more {
 		groups = groups[:limit]
 	}
-	kept := groups[:0]
-	for _, g := range groups {
-		there, err := s.describeGroup(ctx, scope, f, &g)
-		if err != nil {
-			return nil, false, err
-		}
-		if there {
-			kept = append(kept, g)
-		}
+	kept, err := s.describeGroups(ctx, scope, f, groups)
+	if err != nil {
+		return nil, false, fmt.Errorf("look at groups of failed jobs: %w", err)
 	}
 	return kept, more, nil
 }
@@ -91,45 +86,82 @@ func (s *Store) newestGroups(ctx context.Context, scope Scope) (groups []FailedG
 	return groups, rows.Err()
 }
 
-// describeGroup fills in what a group's newest job says, and how many it holds
-// when that is not known. It answers whether the group still holds any that match.
-func (s *Store) describeGroup(ctx context.Context, scope Scope, f FailedFilter, g *FailedGroup) (bool, error) {
-	f.Group = g.ID
-	db := s.db.WithContext(ctx)
-	var newest []struct {
-		ID                   uuid.UUID
-		Kind, Error, Pattern string
+// groupLook is what one look at a group finds: its newest jobs, and how many there are when that is asked.
+type groupLook struct {
+	Group, ID            uuid.UUID
+	Kind, Error, Pattern string
+	Count                int64
+	Oldest               *time.Time
+}
+
+// describeGroups fills in what the newest job of each group says, and how many jobs
+// the groups hold when that is not known, in one question. Groups that hold none
+// that match any more are left out.
+func (s *Store) describeGroups(ctx context.Context, scope Scope, f FailedFilter, groups []FailedGroup) ([]FailedGroup, error) {
+	ids, unknown := make([]string, len(groups)), false
+	for i, g := range groups {
+		ids[i], unknown = g.ID.String(), unknown || g.Count == 0
 	}
-	err := f.of(db, scope).Select("id, kind, error, fenceline.error_pattern(error) AS pattern").Order("finished_at DESC, id DESC").Limit(groupSamples).Scan(&newest).Error
-	if err == nil && g.Count == 0 && len(newest) > 0 {
-		part := f.of(db, scope).Select("finished_at").Order("finished_at DESC, id DESC").Limit(CountCap + 1)
-		err = db.Raw("SELECT count(*) AS count, min(finished_at) AS oldest FROM (?) x", part).Row().Scan(&g.Count, &g.Oldest)
-		if err == nil && g.Count > CountCap { // the oldest is elsewhere
-			err = f.of(db, scope).Select("finished_at").Order("finished_at, id").Limit(1).Row().Scan(&g.Oldest)
+	db := s.db.WithContext(ctx)
+	f.Group = uuid.Nil
+	of := func(columns string, limit int) *gorm.DB {
+		return f.of(db, scope).Where("failed_group = g.id").Select(columns).Order("finished_at DESC, id DESC").Limit(limit)
+	}
+	count := db.Raw("SELECT 0 AS count, NULL::timestamptz AS oldest")
+	if unknown {
+		count = db.Raw("SELECT count(*) AS count, min(finished_at) AS oldest FROM (?) x", of("finished_at", CountCap+1))
+	}
+	var looks []groupLook
+	err := db.Raw(`SELECT g.id AS "group", n.*, c.* FROM unnest(?::uuid[]) WITH ORDINALITY g(id, r), LATERAL (?) n, LATERAL (?) c ORDER BY g.r, n.finished_at DESC, n.id DESC`,
+		textArray(ids), of("id, kind, error, fenceline.error_pattern(error) AS pattern, finished_at", groupSamples), count).Scan(&looks).Error
+	if err != nil {
+		return nil, err
+	}
+	kept := groups[:0]
+	for _, g := range groups {
+		if g.fill(looks) {
+			kept = append(kept, g)
 		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("look at group %s of failed jobs: %w", g.ID, err)
+	for i, g := range kept {
+		if unknown && g.Count > CountCap { // the oldest is elsewhere
+			f.Group = g.ID
+			if err := f.of(db, scope).Select("finished_at").Order("finished_at, id").Limit(1).Row().Scan(&kept[i].Oldest); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if len(newest) == 0 {
-		return false, nil
-	}
-	g.Kind, g.Error, g.Pattern = newest[0].Kind, newest[0].Error, newest[0].Pattern
+	return kept, nil
+}
+
+// fill takes what was found of the group, and answers whether anything was.
+func (g *FailedGroup) fill(looks []groupLook) bool {
 	g.Samples = nil
-	for _, j := range newest {
-		g.Samples = append(g.Samples, j.ID)
+	for _, l := range looks {
+		if l.Group != g.ID {
+			continue
+		}
+		if len(g.Samples) == 0 {
+			g.Kind, g.Error, g.Pattern = l.Kind, l.Error, l.Pattern
+			if l.Oldest != nil {
+				g.Count, g.Oldest = l.Count, *l.Oldest
+			}
+		}
+		g.Samples = append(g.Samples, l.ID)
 	}
-	return true, nil
+	return len(g.Samples) > 0
 }
 
 // FailedGroup reads one group; [ErrNotFound] when it holds no job that the scope sees.
 func (s *Store) FailedGroup(ctx context.Context, scope Scope, id uuid.UUID) (FailedGroup, error) {
-	g := FailedGroup{ID: id}
-	there, err := s.describeGroup(ctx, scope, FailedFilter{}, &g)
-	if err == nil && !there {
-		err = fmt.Errorf("group %s of failed jobs: %w", id, ErrNotFound)
+	found, err := s.describeGroups(ctx, scope, FailedFilter{}, []FailedGroup{{ID: id}})
+	if err != nil {
+		return FailedGroup{}, fmt.Errorf("look at group %s of failed jobs: %w", id, err)
 	}
-	return g, err
+	if len(found) == 0 {
+		return FailedGroup{}, fmt.Errorf("group %s of failed jobs: %w", id, ErrNotFound)
+	}
+	return found[0], nil
 }
 
 // FailedRecent lists failed jobs that match, the newest failure first.

@@ -241,7 +241,7 @@ func (s *Store) Tenants(ctx context.Context, scope Scope, after string, limit in
 		from, first = one, scope.Tenant
 	}
 	rows, err := s.pool.Query(ctx, from+` SELECT known.name,
-			(SELECT count(*) FROM (SELECT FROM fenceline.exports WHERE tenant = known.name LIMIT $3) x),
+			(SELECT count(*) FROM (SELECT FROM fenceline.exports WHERE tenant = known.name ORDER BY kind, key LIMIT $3) x),
 			(SELECT count(*) FROM (SELECT FROM fenceline.users WHERE tenant = known.name LIMIT $3) x),
 			(SELECT count(*) FROM (SELECT FROM fenceline.api_tokens WHERE tenant = known.name AND revoked_at IS NULL
 				AND (expires_at IS NULL OR expires_at > clock_timestamp()) LIMIT $3) x)
