@@ -159,3 +159,5 @@ tools:
 	npm install --silent --no-audit --no-fund --prefix bin/axe axe-core@$(AXE)
 	@[ -x bin/versitygw ] || { mkdir -p bin; echo 'Compiling an S3 server; the first time takes a minute or two ...'; \
 	cd storage/files/testdata/versitygw && go build -o ../../../../bin/versitygw github.com/versity/versitygw/cmd/versitygw; }
+	@[ -x bin/oidcprovider ] || { mkdir -p bin; echo 'Compiling an OpenID provider; the first time takes a minute ...'; \
+	cd web/oidc/testdata/provider && go build -o ../../../../bin/oidcprovider .; }

@@ -24,7 +24,8 @@ const own = jobs.DefaultTenant
 
 // mayBeOpen are the routes for anybody. Whoever adds one must mean it.
 func mayBeOpen() []string {
-	return []string{"GET /healthz", "GET /readyz", "GET /signin", "POST /signin", "GET /static/{file}", "GET /l/{secret}", "GET /l/{secret}/file"}
+	return []string{"GET /healthz", "GET /readyz", "GET /signin", "POST /signin", "GET /static/{file}", "GET /l/{secret}", "GET /l/{secret}/file",
+		"GET /signin/provider", "GET /signin/callback"}
 }
 
 // allTenantsOnly are the routes that a tenant's people may not use whatever their role,

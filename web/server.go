@@ -17,6 +17,7 @@ import (
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
+	"github.com/fenceline/fenceline/web/oidc"
 	"github.com/fenceline/fenceline/web/password"
 )
 
@@ -48,6 +49,9 @@ type Config struct {
 	LinkMax time.Duration
 	// APIRate is how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 is any number.
 	APIRate int
+	// Provider signs people in besides links and passwords; nil for none. It sends them back
+	// to [CallbackPath] below PublicURL.
+	Provider *oidc.Config
 	// Retention is how long things stay, as the settings page shows it.
 	Retention []Setting
 }
@@ -87,7 +91,9 @@ type Server struct {
 	signins *limiter // by address
 	names   *limiter // by name
 	hasher  *password.Hasher
-	handler http.Handler
+	// provider is nil when there is none.
+	provider *oidc.Provider
+	handler  http.Handler
 	// stopping is closed when the server begins to shut down.
 	stopping chan struct{}
 }
@@ -100,6 +106,9 @@ func New(c Config) *Server {
 		ready: c.Ready, lease: c.Lease, retention: c.Retention, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
 		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
 		stopping: make(chan struct{}), sweeps: newSweeper(c),
+	}
+	if c.Provider != nil {
+		s.provider = oidc.New(*c.Provider, s.publicURL+CallbackPath)
 	}
 	s.pages = newPages(s.assets)
 	s.events = newHub(c.Store, c.Log)
@@ -204,6 +213,7 @@ func (s *Server) routes() []route {
 		s.followRoutes(),
 		s.cleanupRoutes(),
 		s.settingsRoutes(),
+		s.providerRoutes(),
 	)...)
 }
 

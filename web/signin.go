@@ -35,6 +35,9 @@ type signinView struct {
 	Name    string // the user as whom one signs in, or what was typed
 	Problem string // about the name, or about name and password
 	Refused bool   // the link does not work
+	Notice  string // about a sign-in by the provider
+	// Provider is what the button of the provider says; empty for no button.
+	Provider string
 }
 
 // signinPage shows what a link will do. It uses nothing up: programs that show
@@ -208,6 +211,7 @@ func (s *Server) refuseLink(w http.ResponseWriter, r *http.Request, err error) e
 func (s *Server) showSignin(w http.ResponseWriter, r *http.Request, status int, v signinView) error {
 	w.Header().Set("Referrer-Policy", signinReferrer)
 	w.Header().Set("Cache-Control", "no-store")
+	v.Provider = s.providerName()
 	return s.render(w, r, status, "signin", v)
 }
 

@@ -216,7 +216,7 @@ func (a *app) deliverer() (*notify.Deliverer, error) {
 func (a *app) web() *web.Server {
 	return web.New(web.Config{
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, Retention: a.conf.retention(), LinkMax: a.conf.LinkMax, APIRate: a.conf.APIRate,
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, Retention: a.conf.retention(), LinkMax: a.conf.LinkMax, Provider: a.conf.Provider, APIRate: a.conf.APIRate,
 		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Sweep: a.sweep(), Invoices: a.invoices,
 	})
 }

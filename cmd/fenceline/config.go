@@ -19,6 +19,7 @@ import (
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
+	"github.com/fenceline/fenceline/web/oidc"
 )
 
 // setting is one thing that can be configured. The table below is the only
@@ -94,6 +95,15 @@ var settings = [...]setting{
 	{name: "webhook-allow", env: "WEBHOOK_ALLOW", help: "hosts and networks that webhooks may reach although they are internal or without TLS, with commas between them", example: "hooks.internal,10.1.0.0/16", is: isList},
 	{name: "notify-keep", env: "NOTIFY_KEEP", def: "168h", help: "how long deliveries that arrived stay in the lists; 0 for ever"},
 	{name: "audit-keep", env: "AUDIT_KEEP", def: "8760h", help: "how long entries of the audit log stay, at least 720h; 0 for ever"},
+	{name: "oidc-issuer", env: "OIDC_ISSUER", help: "OpenID provider that people may sign in by: its https URL, without /.well-known; needs PUBLIC_URL", example: "https://id.example.com"},
+	{name: "oidc-client-id", env: "OIDC_CLIENT_ID", help: "id of the client at the provider; its redirect address is PUBLIC_URL/signin/callback", example: "fenceline"},
+	{env: "OIDC_CLIENT_SECRET", help: "secret of this client, at least 16 characters", secret: true, example: "…"},
+	{name: "oidc-name", env: "OIDC_NAME", def: "single sign-on", help: "what people call the provider: the button says “Sign in with” it"},
+	{name: "oidc-scopes", env: "OIDC_SCOPES", help: "scopes to ask for besides openid and profile, with commas between them", example: "groups", is: isList},
+	{name: "oidc-role-claim", env: "OIDC_ROLE_CLAIM", help: "claim that says the role, a text or a list; dots lead into objects", example: "realm_access.roles"},
+	{name: "oidc-roles", env: "OIDC_ROLES", help: "roles of the values of this claim, VALUE=ROLE with commas; the highest counts", example: "staff=viewer,heads=admin", is: isList},
+	{name: "oidc-default-role", env: "OIDC_DEFAULT_ROLE", def: "refuse", help: "role of whom this claim gives none: viewer, requester, operator, or refuse"},
+	{name: "oidc-tenant-claim", env: "OIDC_TENANT_CLAIM", help: "claim that says the tenant, * for all; empty: new people see all tenants", example: "tenant"},
 	{name: "api-rate", env: "API_RATE", def: "600", help: "how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 for any number", is: isNumber},
 	{name: "link-max", env: "LINK_MAX", def: "168h", help: "how long a link to a file may open at most"},
 	{name: "url", env: "FENCELINE_URL", help: "a Fenceline elsewhere that `dispatch` asks over its API", example: "https://exports.example.com"},
@@ -110,6 +120,7 @@ type Config struct {
 	InvoiceFonts                                                                                      []string
 	Guard                                                                                             *notify.Guard
 	Mailer                                                                                            *notify.Mailer // nil: no mail is sent
+	Provider                                                                                          *oidc.Config   // nil: nobody signs in by a provider
 	Concurrency                                                                                       int
 	Queues                                                                                            map[string]int
 	Autoscale                                                                                         map[string]jobs.Bounds
@@ -178,6 +189,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	c.APIRate = r.number("API_RATE", 0, 10_000_000)
 	c.LinkMax = r.duration("LINK_MAX", time.Minute)
 	r.checkURL("PUBLIC_URL", c.PublicURL)
+	c.Provider = r.provider(c.PublicURL)
 	r.checkURL("FENCELINE_URL", c.RemoteURL)
 	if strings.ContainsAny(c.Namespace, "{} ") || c.Namespace == "" {
 		r.refuse("FENCELINE_NAMESPACE", c.Namespace, "must not be empty or hold braces or spaces")
@@ -256,6 +268,17 @@ func (r *configReader) mailer(server, from string) *notify.Mailer {
 	m, err := notify.ParseMailer(r.text(server), r.text(from))
 	r.takeOver(err)
 	return m
+}
+
+// provider is nil when no OpenID provider is configured.
+func (r *configReader) provider(publicURL string) *oidc.Config {
+	c, err := oidc.Parse(oidc.Settings{
+		Issuer: r.text("OIDC_ISSUER"), ClientID: r.text("OIDC_CLIENT_ID"), ClientSecret: r.text("OIDC_CLIENT_SECRET"), Name: r.text("OIDC_NAME"),
+		Scopes: r.list("OIDC_SCOPES"), RoleClaim: r.text("OIDC_ROLE_CLAIM"), Roles: r.list("OIDC_ROLES"), DefaultRole: r.text("OIDC_DEFAULT_ROLE"),
+		TenantClaim: r.text("OIDC_TENANT_CLAIM"), PublicURL: publicURL,
+	})
+	r.takeOver(err)
+	return c
 }
 
 // takeOver refuses what another has found to be wrong; the fields are settings by their variables.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -190,4 +191,26 @@ func TestHelpOfSettings(t *testing.T) {
 			t.Errorf("--%s takes %q", f.Name, value)
 		}
 	})
+}
+
+// What is configured half of single sign-on is said at once, and no secret with it.
+func TestProviderIsConfiguredWhole(t *testing.T) {
+	t.Parallel()
+	whole := map[string]string{"PUBLIC_URL": "https://exports.example.com", "OIDC_ISSUER": "https://id.example.com", "OIDC_CLIENT_ID": "fenceline",
+		"OIDC_CLIENT_SECRET": "hunter2-hunter2-hunter2", "OIDC_ROLE_CLAIM": "groups", "OIDC_ROLES": "staff=viewer,heads=admin"}
+	c, _, err := configured(t, "", whole)
+	if err != nil || c.Provider == nil || c.Provider.Roles["heads"] != "admin" || c.Provider.Name != "single sign-on" {
+		t.Fatalf("%+v, %v", c.Provider, err)
+	}
+	for missing, want := range map[string]string{
+		"PUBLIC_URL": "PUBLIC_URL", "OIDC_ISSUER": "OIDC_CLIENT_ID", "OIDC_CLIENT_ID": "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET": "OIDC_CLIENT_SECRET",
+		"OIDC_ROLE_CLAIM": "OIDC_ROLES", "OIDC_ROLES": "OIDC_ROLES",
+	} {
+		half := maps.Clone(whole)
+		delete(half, missing)
+		_, _, err := configured(t, "", half)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") || exitCode(err) != exitUsage {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
 }

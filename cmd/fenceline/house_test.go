@@ -308,6 +308,8 @@ func doors() []door {
 		{"github.com/alicebob/miniredis", []string{"jobs/localredis"}, nil},
 		{"net/http", []string{"web", "cmd", "jobs/notify", "storage/files"}, []string{"jobs", "storage"}}, // as a client of webhooks and buckets; tests hurt those
 		{"github.com/aws", []string{"storage/files"}, nil},
+		{"github.com/coreos/go-oidc", []string{"web/oidc"}, nil},
+		{"golang.org/x/oauth2", []string{"web/oidc"}, nil},
 		{"github.com/wneessen/go-mail", []string{"jobs/notify"}, nil},
 		{"github.com/emersion", nil, []string{"jobs/notify"}}, // a mail server
 		{"github.com/robfig/cron", []string{"jobs/calendar"}, nil},
