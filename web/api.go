@@ -44,7 +44,7 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	receipt, err := s.dispatcher.Dispatch(r.Context(), nil, item.Request, append(item.Options, jobs.RequestedBy(who.name))...)
+	receipt, err := s.dispatchOnce(r, spec, item)
 	if err != nil {
 		return err
 	}
@@ -66,6 +66,16 @@ func (s *Server) apiDispatch(w http.ResponseWriter, r *http.Request) error {
 		storage.Job
 		Reused bool `json:"reused"`
 	}{j, receipt.Reused})
+}
+
+// dispatchOnce dispatches what a spec asks for, unless another request with its idempotency key is at it.
+func (s *Server) dispatchOnce(r *http.Request, spec jobs.Spec, item jobs.Item) (jobs.Receipt, error) {
+	done, err := s.keys.begin(spec.Tenant, spec.IdempotencyKey)
+	if err != nil {
+		return jobs.Receipt{}, err
+	}
+	defer done()
+	return s.dispatcher.Dispatch(r.Context(), nil, item.Request, append(item.Options, jobs.RequestedBy(of(r).principal.name))...)
 }
 
 // readObject reads a body: a JSON object of exactly these fields, each once.

@@ -60,6 +60,8 @@ var (
 	errMediaType = &failure{415, "media-type", "Unsupported media type", "Send JSON, with the header “Content-Type: application/json”."}
 	errKeyReused = &failure{422, "idempotency-key-reused", "The idempotency key was used before",
 		"The same Idempotency-Key came with another request before. Use a new key for a new request."}
+	errKeyInUse = &failure{409, "idempotency-key-in-use", "The first request is still being answered",
+		"Another request with this Idempotency-Key is at work. Wait for its answer, then send this one again."}
 	errInternal = &failure{500, "internal", "Something went wrong", "The server could not answer. Its log has more under the request id."}
 	errHashBusy = &failure{503, "busy", "Too many sign in at once", "Wait a moment and try again."}
 	errRecovery = &failure{503, "recovery-needed", "Recovery is needed", "The database and its files do not fit together, so nothing is published or cleaned up. An operator has to run “fenceline recover”."}

@@ -278,7 +278,7 @@ func (s *Server) eventStream(w http.ResponseWriter, r *http.Request) error {
 
 // stream sends until the client goes, its session ends or the server stops.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, c *client) {
-	tick := time.NewTicker(keepAlive)
+	tick := time.NewTicker(s.beat)
 	defer tick.Stop()
 	for ticks := 1; ; {
 		text := ": still here\n\n"

@@ -172,3 +172,46 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 		t.Error("somebody who signed out is still welcome")
 	}
 }
+
+// A stream of the API ends soon after its token was revoked or its session has ended.
+func TestStreamsEndWithTheirCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config) { c.beat = 20 * time.Millisecond })
+	j := w.job("acme", "k", "K")
+	for _, path := range []string{"/api/v1/events", "/api/v1/jobs/" + j.ID.String() + "/events"} {
+		made, secret, err := w.store.NewToken(w.ctx, "stream", "acme", storage.VerbView)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, person, stays := creds{"Authorization", "Bearer " + secret}, w.person("Nadia", "acme"), w.token("acme")
+		byToken, bySession, other := w.stream(path, token), w.stream(path, person), w.stream(path, stays)
+		for _, s := range []*stream{byToken, bySession, other} {
+			s.next(t, ": still here")
+		}
+		if err := w.store.RevokeToken(w.ctx, principalAll.scope, made.ID); err != nil {
+			t.Fatal(err)
+		}
+		byToken.ends(t)
+		w.post("/signout", person, nil).want(t, 303)
+		bySession.ends(t)
+		for range 2 * recheck {
+			other.next(t, ": still here") // whose token still holds
+		}
+	}
+}
+
+// ends waits until a stream has no more lines.
+func (s *stream) ends(t *testing.T) {
+	t.Helper()
+	timeout := time.After(60 * time.Second)
+	for {
+		select {
+		case _, more := <-s.lines:
+			if !more {
+				return
+			}
+		case <-timeout:
+			t.Fatal("the stream goes on")
+		}
+	}
+}

@@ -43,9 +43,9 @@ func (s *Server) followJob(ctx context.Context, scope storage.Scope, id uuid.UUI
 	if !j.Plain() {
 		s.events.join(c)
 		defer s.events.leave(c)
-		every = keepAlive
+		every = s.beat
 	}
-	tick, quiet := time.NewTicker(every), time.NewTicker(keepAlive)
+	tick, quiet := time.NewTicker(every), time.NewTicker(s.beat)
 	defer tick.Stop()
 	defer quiet.Stop()
 	for {

@@ -44,6 +44,7 @@ func navigation() []navGroup {
 			{Path: "/targets", Label: "Notices", needs: storage.VerbAdminister},
 			{Path: "/audit", Label: "Audit", needs: storage.VerbAdminister},
 			{Path: "/settings", Label: "Settings", needs: storage.VerbView},
+			{Path: "/api/docs", Label: "API", needs: storage.VerbView},
 		}},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fenceline/fenceline/jobs"
@@ -54,6 +55,8 @@ type Config struct {
 	Provider *oidc.Config
 	// Retention is how long things stay, as the settings page shows it.
 	Retention []Setting
+	// beat is how often a silent stream gets a comment; zero is as often as proxies want it. Tests hurry it.
+	beat time.Duration
 }
 
 // NotReady is why a server is not ready, in a word that anybody may read.
@@ -81,6 +84,9 @@ type Server struct {
 	rate       *throttle
 	sweeps     *sweeper
 	retention  []Setting
+	docs       func() (described, error)
+	keys       inFlight
+	beat       time.Duration
 
 	assets  assets
 	pages   pages
@@ -112,6 +118,8 @@ func New(c Config) *Server {
 	}
 	s.pages = newPages(s.assets)
 	s.events = newHub(c.Store, c.Log)
+	s.beat = cmp.Or(c.beat, keepAlive)
+	s.docs = sync.OnceValues(s.describe)
 	table := s.routes()
 	s.nav, s.paths = linked(table), map[string]bool{}
 	for _, rt := range table {
@@ -214,6 +222,7 @@ func (s *Server) routes() []route {
 		s.cleanupRoutes(),
 		s.settingsRoutes(),
 		s.providerRoutes(),
+		s.docRoutes(),
 	)...)
 }
 

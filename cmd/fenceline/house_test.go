@@ -316,7 +316,7 @@ func doors() []door {
 		{"html/template", []string{"web"}, nil},
 		{"github.com/spf13", []string{"cmd"}, nil},
 		{"golang.org/x/crypto", []string{"jobs/secret", "web/password"}, nil},
-		{"go.yaml.in/yaml", []string{"cmd", "jobs"}, nil},
+		{"go.yaml.in/yaml", []string{"cmd", "jobs", "web/openapi"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},
 		{"testing", []string{"storage/storagetest", "storage/files/s3test", "jobs/redistest", "jobs/jobstest"}, all},
