@@ -241,7 +241,7 @@ var lawfulConstraints = [...]string{
 	"deliveries.deliveries_outbox_id_fkey", "deliveries.deliveries_outbox_id_target_id_key", "deliveries.deliveries_pkey", "deliveries.deliveries_target_id_fkey",
 	"epoch.epoch_check", "epoch.epoch_check1", "epoch.epoch_check2", "epoch.epoch_pkey", "epoch.epoch_state_check",
 	"exports.exports_check", "exports.exports_check1", "exports.exports_check2", "exports.exports_pkey", "exports.exports_pointer",
-	"exports.exports_tenant_kind_key_key", "fences.fences_check", "fences.fences_check1", "fences.fences_check2", "fences.fences_check3",
+	"exports.exports_expired", "exports.exports_pinned", "attempts.attempts_pinned", "holds.holds_pkey", "holds.holds_released", "fences.fences_check", "fences.fences_check1", "fences.fences_check2", "fences.fences_check3",
 	"fences.fences_pkey", "files.files_attempt_id_fkey", "files.files_attempt_id_name_key", "files.files_attempt_id_object_key",
 	"files.files_pkey", "files.files_sha256_check", "installation.installation_pkey",
 	"invoice_series.invoice_series_pkey", "invoices.invoices_pkey", "invoices.invoices_tenant_number_key",

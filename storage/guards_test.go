@@ -55,6 +55,14 @@ func TestTheDatabaseRefuses(t *testing.T) {
 		{"an export that begins with tokens", guard, "INSERT INTO fenceline.exports (tenant, kind, key, issued_token) VALUES ('a', 'b', 'c', 7)", nil},
 		{"an export to be deleted", guard, "DELETE FROM fenceline.exports WHERE id = $1", []any{first.ExportID}},
 
+		{"an export that expired and is not deleted", check, "UPDATE fenceline.exports SET expired = true WHERE id = $1", []any{first.ExportID}},
+		{"a second export of a key", unique, "INSERT INTO fenceline.exports (tenant, kind, key) SELECT tenant, kind, key FROM fenceline.exports WHERE id = $1", []any{first.ExportID}},
+		{"a pin of nobody", check, "UPDATE fenceline.exports SET pinned_at = now() WHERE id = $1", []any{first.ExportID}},
+		{"a pin of a publication by nobody", check, "UPDATE fenceline.attempts SET pinned_at = now() WHERE id = $1", []any{one.ID}},
+		{"a hold that is over when it begins", guard, "INSERT INTO fenceline.holds (tenant, note, placed_by, released_at, released_by) VALUES ('acme', 'n', 'a', now(), 'a')", nil},
+		{"a hold on an export of another tenant", guard, "INSERT INTO fenceline.holds (tenant, kind, export_id, note, placed_by) VALUES ('globex', 'report', $1, 'n', 'a')", []any{first.ExportID}},
+		{"a second rule for everything", unique, "INSERT INTO fenceline.retention (set_by) VALUES ('a'), ('b')", nil},
+
 		{"a user without a role", "23502", "INSERT INTO fenceline.users (name) VALUES ('Eve')", nil},
 		{"a password that is not hashed", check, "UPDATE fenceline.users SET password = 'hunter2', password_at = now()", nil},
 		{"a password since never", check, "UPDATE fenceline.users SET password_at = NULL", nil},

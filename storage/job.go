@@ -200,16 +200,21 @@ func (s *Store) CancelJob(ctx context.Context, scope Scope, id uuid.UUID) (JobSt
 }
 
 // DeleteExport deletes an export, softly: nothing publishes to it any more, its
-// jobs are cancelled, and its files go with a later clean-up. It does not come
-// back, and its key is not given to another.
+// jobs are cancelled, and its files go with a later clean-up; until then
+// [Store.RestoreExport] brings it back. Its key is not given to another. [ErrOnHold]
+// when it is on hold, [ErrPinned] when it is pinned; see [Store.UnpinExport].
 func (s *Store) DeleteExport(ctx context.Context, scope Scope, id uuid.UUID) error {
 	if _, err := s.Export(ctx, scope, id); err != nil {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, "UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL", id); err != nil {
-		return fmt.Errorf("delete export %s: %w", id, err)
+	done, err := s.pool.Exec(ctx, "UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL AND pinned_at IS NULL", id)
+	if err != nil {
+		return fmt.Errorf("delete export %s: %w", id, onHold(err))
 	}
-	_, err := s.pool.Exec(ctx, `SELECT fenceline.cancel_job(id) FROM fenceline.jobs WHERE export_id = $1 AND state IN ('queued', 'running')`, id)
+	if x, err := s.anyExport(ctx, scope, id); done.RowsAffected() == 0 && err == nil && x.DeletedAt == nil {
+		return fmt.Errorf("delete export %s: %w", id, ErrPinned)
+	}
+	_, err = s.pool.Exec(ctx, `SELECT fenceline.cancel_job(id) FROM fenceline.jobs WHERE export_id = $1 AND state IN ('queued', 'running')`, id)
 	if err != nil {
 		return fmt.Errorf("cancel the jobs of export %s: %w", id, err)
 	}

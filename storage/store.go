@@ -180,6 +180,15 @@ func Migrate(ctx context.Context, url string) (int, error) {
 	return ran, nil
 }
 
+// MigrationCount is how many migrations there are: as many as [Migrate] runs on a new database.
+func MigrationCount() int {
+	names, err := fs.Glob(migrations.Files, "*.sql")
+	if err != nil {
+		return 0 // the pattern is not malformed
+	}
+	return len(names)
+}
+
 // Pending answers how many migrations have not run yet.
 func Pending(ctx context.Context, url string) (int, error) {
 	var n int

@@ -78,13 +78,14 @@ func (sw *Sweep) With(change func(*SweepOptions)) *Sweep {
 }
 
 // SweepResult is what a clean-up did. What was planned and is neither condemned,
-// deleted, probed nor failed was skipped: others had decided meanwhile, or held the
+// deleted, probed, expired nor failed was skipped: others had decided meanwhile, or held the
 // row; the next run looks again.
 type SweepResult struct {
 	ID        int64 `json:"id"`
 	Planned   int   `json:"planned"`
 	Condemned int   `json:"condemned"`
 	Deleted   int   `json:"deleted"`
+	Expired   int   `json:"expired"` // exports whose time was over; their files go with a later run
 	Probed    int   `json:"probed"`
 	Skipped   int   `json:"skipped"`
 	Bytes     int64 `json:"bytes"` // that were removed

@@ -30,14 +30,18 @@ func Classes() []Class {
 	return []Class{ClassCurrent, ClassRetained, ClassLive, ClassQuarantined, ClassOrphan, ClassUnknown, ClassMissing}
 }
 
+// keptSQL is until when something keeps the files of attempt a; $3 is as for classSQL.
+const keptSQL = "(SELECT k.until FROM fenceline.kept(a.id, $3) k)"
+
 // classSQL tells the class of attempt a of export e; $1 to $3 are the grace, the
 // quarantine and how long replaced files are kept, in seconds.
 const classSQL = `CASE
 	WHEN a.state = 'published' AND e.deleted_at IS NULL THEN 'current'
-	WHEN a.state = 'published' THEN CASE WHEN e.deleted_at < clock_timestamp() - make_interval(secs => $3) THEN 'orphan' ELSE 'retained' END
-	WHEN a.state = 'superseded' THEN CASE WHEN a.replaced_at < clock_timestamp() - make_interval(secs => $3) THEN 'orphan' ELSE 'retained' END
+	WHEN a.state = 'published' THEN CASE WHEN e.deleted_at < clock_timestamp() - make_interval(secs => $3) AND ` + keptSQL + ` IS NULL THEN 'orphan' ELSE 'retained' END
+	WHEN a.state = 'superseded' THEN CASE WHEN a.replaced_at < clock_timestamp() - make_interval(secs => $3) AND ` + keptSQL + ` IS NULL THEN 'orphan' ELSE 'retained' END
 	WHEN a.state IN ('running', 'sealed') THEN CASE WHEN a.heartbeat_at < clock_timestamp() - make_interval(secs => $1) THEN 'orphan' ELSE 'live' END
 	WHEN a.state = 'deleted' THEN CASE WHEN a.probe_at IS NULL THEN 'unknown' ELSE 'orphan' END
+	WHEN ` + keptSQL + ` IS NOT NULL THEN 'retained'
 	WHEN a.finished_at < clock_timestamp() - make_interval(secs => $2) THEN 'orphan'
 	ELSE 'quarantined' END`
 

@@ -38,6 +38,9 @@ type story struct {
 	deletedExport, probe *time.Time
 	run                  *int64
 	why                  *string
+	kept                 *string    // what keeps its files
+	keptUntil            *time.Time // nil with kept: until that changes
+	rule                 RetentionRule
 }
 
 // Explain says why a file (by its path), an attempt or an export (by their ids)
@@ -106,8 +109,10 @@ func (sw *Sweep) explainPath(ctx context.Context, name string) ([]Explanation, e
 func (sw *Sweep) stories(ctx context.Context, where string, args ...any) ([]story, error) {
 	o := sw.opt
 	rows, err := sw.store.pool.Query(ctx, `SELECT a.id, a.export_id, a.token, a.state, a.verdict, a.worker, a.heartbeat_at, a.finished_at, a.replaced_at, a.deleted_at,
-			a.probe_at, e.tenant, e.kind, e.key, e.deleted_at, clock_timestamp(), `+classSQL+`, d.run_id, d.why
+			a.probe_at, e.tenant, e.kind, e.key, e.deleted_at, clock_timestamp(), `+classSQL+`, d.run_id, d.why,
+			CASE WHEN k.until IS NOT NULL THEN k.what END, CASE WHEN k.until < 'infinity' THEN k.until END, r.tenant, r.kind, r.current_days, r.superseded_days, coalesce(r.superseded_keep, 0), coalesce(r.id, 0)
 		FROM fenceline.attempts a JOIN fenceline.exports e ON e.id = a.export_id
+		LEFT JOIN LATERAL fenceline.kept(a.id, $3) k ON true LEFT JOIN fenceline.retention r ON r.id = k.rule
 		LEFT JOIN LATERAL (SELECT run_id, why FROM fenceline.sweep_deletions WHERE attempt_id = a.id ORDER BY id LIMIT 1) d ON true `+where,
 		append([]any{o.Grace.Seconds(), o.Quarantine.Seconds(), o.Superseded.Seconds()}, args...)...)
 	if err != nil {
@@ -115,7 +120,8 @@ func (sw *Sweep) stories(ctx context.Context, where string, args ...any) ([]stor
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s story, err error) {
 		err = row.Scan(&s.ID, &s.ExportID, &s.Token, &s.State, &s.Verdict, &s.Worker, &s.HeartbeatAt, &s.FinishedAt, &s.ReplacedAt, &s.DeletedAt,
-			&s.probe, &s.tenant, &s.kind, &s.key, &s.deletedExport, &s.now, &s.class, &s.run, &s.why)
+			&s.probe, &s.tenant, &s.kind, &s.key, &s.deletedExport, &s.now, &s.class, &s.run, &s.why,
+			&s.kept, &s.keptUntil, &s.rule.Tenant, &s.rule.Kind, &s.rule.CurrentDays, &s.rule.SupersededDays, &s.rule.SupersededKeep, &s.rule.ID)
 		return s, err
 	})
 	if err != nil {
@@ -144,7 +150,7 @@ func (sw *Sweep) explain(s story) Explanation {
 			text += fmt.Sprintf(": silent for more than %s, so the next run condemns it, and its files go %s after that", sw.opt.Grace, sw.opt.Quarantine)
 		}
 	case AttemptPublished:
-		text = "it is the current file of " + of + "; it would have to be replaced by a newer publication, or its export deleted"
+		text = "it is the current file of " + of + "; it would have to be replaced by a newer publication, or its export deleted" + s.current()
 		if s.deletedExport != nil {
 			text = fmt.Sprintf("its export %s was deleted at %s, %s", of, utc(s.deletedExport), s.until("its readers have time", *s.deletedExport, sw.opt.Superseded))
 		}
@@ -153,6 +159,7 @@ func (sw *Sweep) explain(s story) Explanation {
 	default:
 		text = fmt.Sprintf("was %s at %s, %s", s.State, utc(s.FinishedAt), s.until("its quarantine", *s.FinishedAt, sw.opt.Quarantine))
 	}
+	text = s.byKeeping(&x, text, of)
 	x.Sentence = x.Outcome + ": " + text
 	if x.Outcome == "gone" {
 		x.Sentence = text
@@ -174,6 +181,41 @@ func (s story) until(what string, since time.Time, long time.Duration) string {
 		return fmt.Sprintf("%s had time until %s, and the next run deletes it", strings.TrimSuffix(what, " have time"), utc(&end))
 	}
 	return fmt.Sprintf("%s ended at %s, and the next run deletes it", what, utc(&end))
+}
+
+// byKeeping says what a hold, a pin or a rule makes of it.
+func (s story) byKeeping(x *Explanation, text, of string) string {
+	switch {
+	case s.kept != nil && (*s.kept == "hold" || *s.kept == "pin"):
+		x.Outcome = "stays"
+		word := "is on hold; the hold would have to be released"
+		if *s.kept == "pin" {
+			word = "is pinned; it would have to be unpinned"
+		}
+		return fmt.Sprintf("it, or its export %s, %s", of, word)
+	case s.State != AttemptSuperseded || s.deletedExport != nil || s.rule.ID == 0:
+		return text
+	}
+	text = fmt.Sprintf("was replaced by a newer publication of %s at %s; %s keeps %s", of, utc(s.ReplacedAt), s.rule.Name(), s.rule.Superseded())
+	switch {
+	case s.kept == nil:
+		return text + ", and the next run deletes it"
+	case s.keptUntil != nil:
+		return text + fmt.Sprintf(", so it stays until %s, and the next run after that deletes it", utc(s.keptUntil))
+	case *s.kept == "newest":
+		x.Outcome = "stays"
+		return text + ", and it is one of these"
+	}
+	x.Outcome = "stays"
+	return text
+}
+
+// current says for how long a current publication stays when nothing replaces it.
+func (s story) current() string {
+	if s.rule.ID == 0 || s.rule.CurrentDays == nil || s.keptUntil == nil {
+		return ""
+	}
+	return fmt.Sprintf("; %s keeps it %s, until %s", s.rule.Name(), s.rule.Current(), utc(s.keptUntil))
 }
 
 // gone tells of what was deleted.

@@ -11,8 +11,8 @@ import (
 
 // SweepItem is one thing that a clean-up does, with its reason.
 type SweepItem struct {
-	Action  string       `json:"action"` // condemn, delete, or probe (look again at what was deleted)
-	Reason  string       `json:"reason"` // silent, lost, replaced, probe or export-deleted
+	Action  string       `json:"action"` // condemn, delete, probe (look again at what was deleted), or expire (delete the export, softly)
+	Reason  string       `json:"reason"` // silent, lost, replaced, outlived, probe, export-deleted or expired
 	Attempt uuid.UUID    `json:"attempt"`
 	Export  uuid.UUID    `json:"export"`
 	Tenant  string       `json:"tenant"`
@@ -22,7 +22,9 @@ type SweepItem struct {
 	Since   time.Time    `json:"since"` // of the last heartbeat, the verdict, or the replacement
 	Why     string       `json:"why"`
 
-	key uuid.UUID // with Since, where the plan goes on
+	key   uuid.UUID // with Since, where the plan goes on
+	stays bool      // something keeps it after all
+	rule  *RetentionRule
 }
 
 // SweepTotals are the sums over a plan.
@@ -70,6 +72,8 @@ type planner struct {
 	since time.Time // where the reason at hand goes on
 	key   uuid.UUID
 	more  bool // the limit was reached with something left
+	// keep is told what stays after all, so that nobody looks at it again too soon; nil when nobody acts.
+	keep func(context.Context, reason, []SweepItem) error
 }
 
 // newPlanner begins at the beginning. ahead says that nobody acts on it, so that
@@ -93,7 +97,11 @@ func (p *planner) next(ctx context.Context, most int) (items []SweepItem, full b
 			}
 		}
 		want := min(most, p.left)
-		items, err = p.sw.page(ctx, r, p.until, p.since, p.key, max(want, 1))
+		seen, err := p.sw.page(ctx, r, p.until, p.since, p.key, max(want, 1))
+		if err != nil {
+			return nil, false, err
+		}
+		items, err := p.going(ctx, r, seen)
 		if err != nil {
 			return nil, false, err
 		}
@@ -101,17 +109,33 @@ func (p *planner) next(ctx context.Context, most int) (items []SweepItem, full b
 			p.more, p.rest = true, nil
 			return nil, false, nil
 		}
-		if len(items) < want || len(items) == 0 {
+		if len(seen) < want || len(seen) == 0 {
 			p.rest, p.until, p.since, p.key = p.rest[1:], time.Time{}, time.Time{}, uuid.Nil
 		} else {
-			p.since, p.key = items[len(items)-1].Since, items[len(items)-1].key
+			p.since, p.key = seen[len(seen)-1].Since, seen[len(seen)-1].key
 		}
 		if len(items) > 0 {
 			p.left -= len(items)
-			return items, len(items) == most, nil
+			return items, len(seen) == most, nil
 		}
 	}
 	return nil, false, nil
+}
+
+// going are those of the items that nothing keeps.
+func (p *planner) going(ctx context.Context, r reason, seen []SweepItem) ([]SweepItem, error) {
+	var items, stay []SweepItem
+	for _, it := range seen {
+		if it.stays {
+			stay = append(stay, it)
+		} else {
+			items = append(items, it)
+		}
+	}
+	if len(stay) == 0 || p.keep == nil {
+		return items, nil
+	}
+	return items, p.keep(ctx, r, stay)
 }
 
 // dueBefore is the time before which something must have become garbage to be due
@@ -128,19 +152,27 @@ func (sw *Sweep) dueBefore(ctx context.Context, r reason) (time.Time, error) {
 // page reads what is garbage for a reason, since before until and after the place
 // that since and key name.
 func (sw *Sweep) page(ctx context.Context, r reason, until, since time.Time, key uuid.UUID, limit int) ([]SweepItem, error) {
-	sql, args := "SELECT a.id, a.export_id, coalesce(a.tenant, ''), a.token, a.state, "+r.bytes+", "+r.since+", "+r.key+" FROM "+r.filter("<", sw.opt.Tenant), []any{until}
+	sql, args := "SELECT a.id, a.export_id, coalesce(a.tenant, '') AS tenant, a.token, a.state, "+r.bytes+" AS bytes, "+r.since+" AS since, "+r.key+" AS key FROM "+r.filter("<", sw.opt.Tenant), []any{until}
 	if sw.opt.Tenant != "" {
 		args = append(args, sw.opt.Tenant)
 	}
 	n := len(args)
 	sql += fmt.Sprintf(" AND (%s, %s) > ($%d::timestamptz, $%d::uuid) ORDER BY %s, %s LIMIT $%d", r.since, r.key, n+1, n+2, r.since, r.key, n+3)
-	rows, err := sw.store.pool.Query(ctx, sql, append(args, since, key, limit)...)
+	sql = fmt.Sprintf("SELECT p.*, %s, r.tenant, r.kind, r.current_days, r.superseded_days, r.superseded_keep FROM (%s) p "+
+		"LEFT JOIN LATERAL fenceline.kept(p.id, $%d) k ON %t LEFT JOIN fenceline.retention r ON r.id = k.rule ORDER BY p.since, p.key", r.staysSQL(), sql, n+4, r.keepable())
+	rows, err := sw.store.pool.Query(ctx, sql, append(args, since, key, limit, sw.opt.Superseded.Seconds())...)
 	if err != nil {
 		return nil, fmt.Errorf("plan the clean-up: %w", err)
 	}
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (SweepItem, error) {
 		it := SweepItem{Action: r.action, Reason: r.name}
-		err := row.Scan(&it.Attempt, &it.Export, &it.Tenant, &it.Token, &it.State, &it.Bytes, &it.Since, &it.key)
+		var rule RetentionRule
+		var keep *int
+		err := row.Scan(&it.Attempt, &it.Export, &it.Tenant, &it.Token, &it.State, &it.Bytes, &it.Since, &it.key, &it.stays,
+			&rule.Tenant, &rule.Kind, &rule.CurrentDays, &rule.SupersededDays, &keep)
+		if keep != nil {
+			rule.SupersededKeep, it.rule = *keep, &rule
+		}
 		it.Why = r.why(sw.opt, it)
 		return it, err
 	})

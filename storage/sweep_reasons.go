@@ -25,7 +25,9 @@ const (
 	reasonLost     = "lost"
 	reasonReplaced = "replaced"
 	reasonProbe    = "probe"
+	reasonOutlived = "outlived"
 	reasonDeleted  = "export-deleted"
+	reasonExpired  = "expired"
 )
 
 // reasons are in the order in which a run goes through them: what it condemns is
@@ -41,17 +43,24 @@ func reasons() []reason {
 			},
 		},
 		{
-			name: reasonLost, action: "delete", from: attempts, where: "a.state IN ('fenced', 'failed', 'cancelled', 'condemned')", since: "a.finished_at", key: "a.id", bytes: "a.bytes",
+			name: reasonLost, action: "delete", from: attempts, where: "a.state IN ('fenced', 'failed', 'cancelled', 'condemned') AND a.stay_until IS NULL", since: "a.finished_at", key: "a.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Quarantine },
 			why: func(o SweepOptions, it SweepItem) string {
 				return fmt.Sprintf("was %s more than %s ago and can never be published", it.State, o.Quarantine)
 			},
 		},
 		{
-			name: reasonReplaced, action: "delete", from: attempts, where: "a.state = 'superseded'", since: "a.replaced_at", key: "a.id", bytes: "a.bytes",
+			name: reasonReplaced, action: "delete", from: attempts, where: "a.state = 'superseded' AND a.stay_until IS NULL", since: "a.replaced_at", key: "a.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Superseded },
-			why: func(o SweepOptions, _ SweepItem) string {
-				return fmt.Sprintf("was replaced by a newer publication more than %s ago", o.Superseded)
+			why: func(o SweepOptions, it SweepItem) string {
+				return fmt.Sprintf("was replaced by a newer publication more than %s ago", o.Superseded) + it.byRule()
+			},
+		},
+		{
+			name: reasonOutlived, action: "delete", from: attempts, where: "a.state = 'superseded' AND a.stay_until < 'infinity'", since: "a.stay_until", key: "a.id", bytes: "a.bytes",
+			age: func(SweepOptions) time.Duration { return 0 },
+			why: func(_ SweepOptions, it SweepItem) string {
+				return "was replaced by newer publications and was kept for as long as it had to be" + it.byRule()
 			},
 		},
 		{
@@ -64,10 +73,19 @@ func reasons() []reason {
 		{
 			name: reasonDeleted, action: "delete",
 			from:  "fenceline.exports a_of JOIN fenceline.attempts a ON a.id = a_of.attempt_id AND a.state = 'published'",
-			where: "a_of.deleted_at IS NOT NULL AND a_of.attempt_id IS NOT NULL AND a_of.files_gone_at IS NULL", since: "a_of.deleted_at", key: "a_of.id", bytes: "a.bytes",
+			where: "a_of.deleted_at IS NOT NULL AND a_of.attempt_id IS NOT NULL AND a_of.files_gone_at IS NULL AND a.stay_until IS NULL", since: "a_of.deleted_at", key: "a_of.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Superseded },
 			why: func(o SweepOptions, _ SweepItem) string {
 				return fmt.Sprintf("belongs to an export that was deleted more than %s ago", o.Superseded)
+			},
+		},
+		{ // the last one: its files go with a later run
+			name: reasonExpired, action: "expire",
+			from:  "fenceline.exports a_of JOIN fenceline.attempts a ON a.id = a_of.attempt_id",
+			where: "a_of.deleted_at IS NULL AND a_of.look_at < 'infinity'", since: "a_of.look_at", key: "a_of.id", bytes: "a.bytes",
+			age: func(SweepOptions) time.Duration { return 0 },
+			why: func(_ SweepOptions, it SweepItem) string {
+				return "is the current one of an export whose time is over" + it.byRule()
 			},
 		},
 	}
@@ -84,9 +102,20 @@ func toCome(o SweepOptions) (reason, bool) {
 	return silent, o.Quarantine <= 0
 }
 
+// keepable says that a rule, a pin or a hold may keep what is garbage for this reason.
+func (r reason) keepable() bool { return r.action == "delete" || r.action == "expire" }
+
+// staysSQL says of a page's line p that it stays after all, where k is what keeps it.
+func (r reason) staysSQL() string {
+	if r.action == "expire" {
+		return "NOT (k.what = 'current' AND k.until <= clock_timestamp()) OR EXISTS (SELECT FROM fenceline.jobs j WHERE j.export_id = p.export_id AND j.state IN ('queued', 'running', 'cancelling'))"
+	}
+	return "k.until IS NOT NULL"
+}
+
 // tenant is the column that the index of one tenant begins with.
 func (r reason) tenant() string {
-	if r.name == reasonDeleted {
+	if r.name == reasonDeleted || r.name == reasonExpired {
 		return "a_of.tenant"
 	}
 	return "a.tenant"

@@ -73,10 +73,14 @@ func (r *sweepRun) run(ctx context.Context) error {
 	if err := r.store.FoldStored(ctx); err != nil {
 		return err
 	}
+	if err := r.store.ApplyRetention(ctx); err != nil {
+		return err
+	}
 	if err := r.checkShare(ctx); err != nil {
 		return err
 	}
 	p := r.newPlanner(false)
+	p.keep = r.lookAgain
 	for {
 		start := time.Now()
 		items, full, err := p.next(ctx, sweepBatch)
@@ -152,8 +156,16 @@ func (r *sweepRun) batch(ctx context.Context, items []SweepItem) error {
 	if err := r.checkExports(ctx, items); err != nil {
 		return err
 	}
-	if items[0].Action == "condemn" {
+	switch items[0].Action {
+	case "condemn":
 		return r.condemn(ctx, items)
+	case "expire":
+		return r.expire(ctx, items)
+	case "delete":
+		var err error
+		if items, err = r.doom(ctx, items); err != nil {
+			return err
+		}
 	}
 	done := r.remove(ctx, items)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)

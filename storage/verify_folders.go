@@ -125,16 +125,19 @@ type owner struct {
 	beat     *time.Time
 	probe    *time.Time
 	expired  bool     // outdated, and kept for long enough since
+	kept     bool     // by a rule, a pin or a hold, until that changes
 	objects  []string // recorded
 }
 
 const ownersSQL = `SELECT f.export, f.token, f.attempt, e.id IS NOT NULL, coalesce(e.issued_token, 0), a.job_id, a.state, a.verdict,
-		a.finished_at, o.outdated, a.heartbeat_at, a.probe_at, coalesce(o.outdated < clock_timestamp() - make_interval(secs => $4), false),
+		a.finished_at, o.outdated, a.heartbeat_at, a.probe_at, coalesce(o.outdated < clock_timestamp() - make_interval(secs => $4)
+			AND (a.stay_until IS NULL OR a.stay_until < clock_timestamp()) AND (SELECT k.until FROM fenceline.kept(a.id, $4) k) IS NULL, false),
+		coalesce(a.stay_until = 'infinity', false),
 		ARRAY(SELECT object FROM fenceline.files WHERE attempt_id = a.id)
 	FROM unnest($1::uuid[], $2::bigint[], $3::uuid[]) AS f(export, token, attempt)
 	LEFT JOIN LATERAL (SELECT * FROM fenceline.exports WHERE id = f.export OFFSET 0) e ON true
 	LEFT JOIN LATERAL (SELECT * FROM fenceline.attempts WHERE id = f.attempt AND export_id = f.export AND token = f.token OFFSET 0) a ON true
-	CROSS JOIN LATERAL (SELECT CASE a.state WHEN 'superseded' THEN a.replaced_at WHEN 'published' THEN e.deleted_at END AS outdated) o`
+	CROSS JOIN LATERAL (SELECT CASE a.state WHEN 'superseded' THEN CASE WHEN a.stay_until < 'infinity' THEN greatest(a.replaced_at, a.stay_until) ELSE a.replaced_at END WHEN 'published' THEN e.deleted_at END AS outdated) o`
 
 // flush looks the collected folders up. They were seen in the store before, and
 // an attempt's row is there before its files: what has no row now has no owner.
@@ -155,7 +158,7 @@ func (w *walk) flush(ctx context.Context) error {
 	}
 	owners, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o owner, err error) {
 		err = row.Scan(&o.place.Export, &o.place.Token, &o.place.Attempt, &o.exists, &o.issued, &o.job, &o.state, &o.verdict,
-			&o.ended, &o.outdated, &o.beat, &o.probe, &o.expired, &o.objects)
+			&o.ended, &o.outdated, &o.beat, &o.probe, &o.expired, &o.kept, &o.objects)
 		o.folder = byAttempt[o.place]
 		return o, err
 	})
@@ -212,6 +215,9 @@ func (w *walk) judgeState(ctx context.Context, o owner, x Violation) error {
 		return nil
 	case AttemptDeleted:
 		return w.deleted(ctx, o, x)
+	}
+	if o.kept {
+		return nil // its export is on hold
 	}
 	w.garbage(o, x, w.v.due(o.ended, opt.Quarantine), fmt.Sprintf("it was %s at %s", *o.state, utc(o.ended)))
 	return nil

@@ -17,6 +17,7 @@ const (
 	auditDownloaded  = "export.downloaded"
 	auditDeleted     = "export.deleted"
 	auditRestored    = "export.restored"
+	auditExpired     = "export.expired"
 	auditPinned      = "export.pinned"
 	auditUnpinned    = "export.unpinned"
 	auditHeld        = "export.held"
@@ -74,7 +75,7 @@ func auditWords() []auditWord {
 		{auditDownloaded, "downloaded"}, {auditLinked, "made a link"}, {auditLinkUsed, "downloaded through a link"}, {auditLinkRevoked, "revoked a link"},
 		{auditCancelled, "cancelled"}, {auditRetried, "retried"}, {auditForgot, "forgot"},
 		{auditBatchRetried, "retried what failed of a batch"}, {auditBatchCancelled, "cancelled a batch"},
-		{auditDeleted, "deleted"}, {auditRestored, "restored"}, {auditPinned, "pinned"}, {auditUnpinned, "unpinned"},
+		{auditDeleted, "deleted"}, {auditRestored, "restored"}, {auditExpired, "let expire"}, {auditPinned, "pinned"}, {auditUnpinned, "unpinned"},
 		{auditHeld, "put on hold"}, {auditReleased, "took off hold"},
 		{auditQueuePaused, "paused a queue"}, {auditQueueResumed, "resumed a queue"},
 		{auditMaintenanceBegun, "began maintenance"}, {auditMaintenanceEnded, "ended maintenance"}, {auditLimitChanged, "changed a limit"},

@@ -92,8 +92,12 @@ func sweepReason(name string) string {
 		return "Publications that a newer one replaced"
 	case "probe":
 		return "Deleted before: to be looked at again"
+	case "outlived":
+		return "Replaced publications that a rule no longer keeps"
 	case "export-deleted":
 		return "Exports that were deleted"
+	case "expired":
+		return "Current publications whose rule lets them expire"
 	}
 	return name
 }
@@ -109,6 +113,10 @@ func (v cleanupView) Run() confirmation {
 		n := showCount(w.Due)
 		if w.Action == "condemn" {
 			parts = append(parts, "condemns "+n+" silent "+plural(w.Due, "attempt"))
+			continue
+		}
+		if w.Action == "expire" {
+			parts = append(parts, "deletes "+n+" "+plural(w.Due, "export")+" whose time is over, to lose files later")
 			continue
 		}
 		bytes += w.Bytes

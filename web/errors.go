@@ -41,6 +41,10 @@ var (
 	errNotFailed    = &failure{409, "job-not-failed", "The job has not failed", "Only a job that has failed can be tried again or forgotten."}
 	errSweepOff     = &failure{409, "sweep-off", "Clean-ups are switched off", "Nothing was deleted. Switch them on first."}
 	errSweepBusy    = &failure{409, "sweep-busy", "A clean-up is at work", "One runs at a time. Wait for its end."}
+	errOnHold       = &failure{409, "on-hold", "It is on hold", "Nothing of it is deleted until an administrator releases its hold."}
+	errPinned       = &failure{409, "pinned", "It is pinned", "Somebody pinned it so that it stays. Unpin it first."}
+	errHeldAlready  = &failure{409, "held-already", "It is on hold already", "Release that hold before you place another one."}
+	errNoRestore    = &failure{409, "cannot-restore", "It cannot be restored", "A clean-up has decided that its files go, or another export has its key by now."}
 	errFromFile     = &failure{409, "schedule-from-file", "The schedule comes from a file", "It can be paused and resumed here; to change or delete it, edit the file of schedules."}
 	errNameTaken    = &failure{409, "name-taken", "The name is taken", "Another schedule has this name. Choose another one."}
 	errOverlap      = &failure{409, "schedule-overlaps", "A run is still at work", "The schedule is not to overlap, and an earlier run of it waits or runs."}
@@ -127,6 +131,14 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errTargetExists, nil
 	case errors.Is(err, storage.ErrOff):
 		return errSweepOff, nil
+	case errors.Is(err, storage.ErrOnHold):
+		return errOnHold, nil
+	case errors.Is(err, storage.ErrHeldAlready):
+		return errHeldAlready, nil
+	case errors.Is(err, storage.ErrCannotRestore):
+		return errNoRestore, nil
+	case errors.Is(err, storage.ErrPinned):
+		return errPinned, nil
 	case errors.Is(err, storage.ErrFromFile):
 		return errFromFile, nil
 	case errors.Is(err, storage.ErrNameTaken):

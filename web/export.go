@@ -49,6 +49,7 @@ type exportView struct {
 	Before       int64 // where this page of publications begins; 0 for the newest
 	CurrentJob   *storage.Job
 	Links        linksView
+	Keeping      string // until when the current publication stays, and why
 }
 
 // jobRow is a line of a list of jobs.
@@ -100,7 +101,11 @@ func (s *Server) showCurrent(ctx context.Context, v *exportView, attempts []stor
 		v.Current = &a
 	}
 	v.Warnings = showWarnings(v.Current.Warnings)
-	var err error
+	k, err := s.store.Keeping(ctx, storage.Scope{Tenant: v.Tenant}, v.ID, s.superseded())
+	if err != nil {
+		return err
+	}
+	v.Keeping = k.Sentence()
 	v.Files, err = s.store.Files(ctx, *v.AttemptID)
 	return err
 }

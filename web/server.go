@@ -223,6 +223,7 @@ func (s *Server) routes() []route {
 		s.settingsRoutes(),
 		s.providerRoutes(),
 		s.docRoutes(),
+		s.keepRoutes(),
 	)...)
 }
 

@@ -74,7 +74,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.upCmd(), c.serveCmd(), c.workCmd(),
 		c.scheduleCmd(),
 		c.dispatchCmd(), c.jobCmd(), c.batchCmd(), c.limitCmd(), c.notifyCmd(),
-		c.exportCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(),
+		c.exportCmd(), c.retentionCmd(), c.reportCmd(), c.invoiceCmd(), c.seriesCmd(),
 		c.queueCmd(), c.workerCmd(), c.maintenanceCmd(),
 		c.auditCmd(), c.linkCmd(),
 		c.fenceCmd(),

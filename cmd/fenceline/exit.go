@@ -53,7 +53,8 @@ func exitCode(err error) int {
 		return exitNotFound
 	case errors.Is(err, storage.ErrFenced), errors.Is(err, storage.ErrKeyReused), errors.Is(err, storage.ErrGone), errors.Is(err, storage.ErrSeriesExists), errors.Is(err, storage.ErrTargetExists), errors.Is(err, storage.ErrVoid), errors.Is(err, storage.ErrNotFailed), errors.Is(err, storage.ErrCondemned),
 		errors.Is(err, storage.ErrFromFile), errors.Is(err, storage.ErrNameTaken), errors.Is(err, storage.ErrOverlap), errors.Is(err, storage.ErrNotUnique), errors.Is(err, storage.ErrBatchEnded),
-		errors.Is(err, storage.ErrUserExists), errors.Is(err, storage.ErrLastAdmin), errors.Is(err, storage.ErrOff), errors.Is(err, storage.ErrTooMuch):
+		errors.Is(err, storage.ErrUserExists), errors.Is(err, storage.ErrLastAdmin), errors.Is(err, storage.ErrOff), errors.Is(err, storage.ErrTooMuch),
+		errors.Is(err, storage.ErrOnHold), errors.Is(err, storage.ErrPinned), errors.Is(err, storage.ErrCannotRestore), errors.Is(err, storage.ErrHeldAlready):
 		return exitRefused
 	case errors.Is(err, storage.ErrRecoveryNeeded):
 		return exitRecover

@@ -113,7 +113,7 @@ func (c *cli) exportCmd() *cobra.Command {
 		return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error { return c.download(ctx, a, args[0], to) })
 	}}
 	download.Flags().StringVarP(&to, "output", "o", ".", "folder to save into")
-	return group("export", "Exports", list, show, download)
+	return group("export", "Exports", append([]*cobra.Command{list, show, download}, c.keepCmds()...)...)
 }
 
 func (c *cli) showExport(ctx context.Context, store *storage.Store, text string) error {

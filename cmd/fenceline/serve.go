@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +138,7 @@ func (c *cli) migrateCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		n, err := storage.Migrate(cmd.Context(), cmp.Or(conf.DirectURL, conf.DatabaseURL))
+		n, err := c.migrate(cmd.Context(), conf)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs/localredis"
-	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/localpg"
 )
 
@@ -101,7 +99,7 @@ func (c *cli) up(ctx context.Context, withDemo bool) error {
 		return err
 	}
 	defer servers.stop()
-	if _, err := storage.Migrate(ctx, cmp.Or(conf.DirectURL, conf.DatabaseURL)); err != nil {
+	if _, err := c.migrate(ctx, conf); err != nil {
 		return err
 	}
 	a, err := openApp(ctx, conf, c.log, c.extras, true)

@@ -1,0 +1,245 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+)
+
+var (
+	// ErrOnHold means that nothing of an export may be deleted until its hold is released.
+	ErrOnHold = errors.New("it is on hold")
+	// ErrPinned means that a pinned export is to be unpinned before it is deleted.
+	ErrPinned = errors.New("it is pinned")
+	// ErrCannotRestore means that a deleted export has lost its files, or that another export has its key by now.
+	ErrCannotRestore = errors.New("it cannot be restored")
+	// ErrHeldAlready means that there is such a hold.
+	ErrHeldAlready = errors.New("it is on hold already")
+)
+
+// Pin keeps an export, or one publication, until it is unpinned.
+type Pin struct {
+	At   time.Time
+	By   string
+	Note string
+}
+
+// LegalHold keeps all that it covers: an export, a kind of a tenant, or a tenant.
+type LegalHold struct {
+	ID         uuid.UUID  `json:"id" gorm:"default:gen_random_uuid()"`
+	Tenant     string     `json:"tenant"`
+	Kind       *string    `json:"kind,omitempty"`   // nil: every kind
+	ExportID   *uuid.UUID `json:"export,omitempty"` // nil: every export of the tenant and kind
+	Note       string     `json:"note"`
+	PlacedBy   string     `json:"placed_by"`
+	PlacedAt   time.Time  `json:"placed_at" gorm:"default:clock_timestamp()"`
+	ReleasedAt *time.Time `json:"released_at,omitempty"`
+	ReleasedBy *string    `json:"released_by,omitempty"`
+}
+
+// TableName names the table for gorm.
+func (LegalHold) TableName() string { return "fenceline.holds" }
+
+// keptExport is an export with what is said about keeping it.
+type keptExport struct {
+	Export    `gorm:"embedded"`
+	PinnedAt  *time.Time
+	PinnedBy  *string
+	PinNote   *string
+	DeletedAt *time.Time
+}
+
+// anyExport reads an export, be it deleted or not.
+func (s *Store) anyExport(ctx context.Context, scope Scope, id uuid.UUID) (keptExport, error) {
+	var e keptExport
+	return e, one(scope.where(s.db.WithContext(ctx).Table("fenceline.exports"), "tenant").Where("id = ?", id), &e, "export", id)
+}
+
+// pinOn is the pin of an export or of its current publication; nil without.
+func (s *Store) pinOn(ctx context.Context, e keptExport) (*Pin, error) {
+	if e.PinnedAt != nil {
+		return &Pin{*e.PinnedAt, *e.PinnedBy, orEmpty(e.PinNote)}, nil
+	}
+	var p keptExport
+	err := s.db.WithContext(ctx).Table("fenceline.attempts").Select("pinned_at, pinned_by, pin_note").Where("id = ?", e.AttemptID).Take(&p).Error
+	if err != nil || p.PinnedAt == nil {
+		return nil, err
+	}
+	return &Pin{*p.PinnedAt, *p.PinnedBy, orEmpty(p.PinNote)}, nil
+}
+
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// holdOn is the oldest hold that covers an export; nil without.
+func (s *Store) holdOn(ctx context.Context, e Export) (*LegalHold, error) {
+	var list []LegalHold
+	err := s.db.WithContext(ctx).Where("released_at IS NULL AND (export_id = ? OR export_id IS NULL AND tenant = ? AND (kind IS NULL OR kind = ?))", e.ID, e.Tenant, e.Kind).
+		Order("placed_at").Limit(1).Find(&list).Error
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// Holds lists the holds of a scope that are not released, the newest first, at most 1,000.
+func (s *Store) Holds(ctx context.Context, scope Scope) ([]LegalHold, error) {
+	list := []LegalHold{}
+	if err := scope.where(s.db.WithContext(ctx), "tenant").Where("released_at IS NULL").Order("placed_at DESC, id").Limit(1000).Find(&list).Error; err != nil {
+		return nil, fmt.Errorf("list the holds: %w", err)
+	}
+	return list, nil
+}
+
+// keepExport is what all of the changes to one export have in common: one
+// transaction with its entry in the log, whose object it fills in.
+func (s *Store) keepExport(ctx context.Context, scope Scope, id uuid.UUID, e AuditEntry, change func(tx *gorm.DB, x keptExport) error) error {
+	x, err := s.anyExport(ctx, scope, id)
+	if err != nil {
+		return err
+	}
+	e.ObjectKind, e.ObjectID, e.Tenant = "export", id.String(), &x.Tenant
+	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := change(tx, x); err != nil {
+			return onHold(err)
+		}
+		return auditIn(tx, e)
+	})
+}
+
+// PinExport keeps an export, or with an attempt one publication of it, until it is
+// unpinned, whatever the rules say. e is who does it, for the log and for the pin.
+func (s *Store) PinExport(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, note string, e AuditEntry) error {
+	e.Action = "export.pinned"
+	return s.setPin(ctx, scope, id, attempt, "pinned_at = clock_timestamp(), pinned_by = ?, pin_note = ?", []any{plainText(e.Actor, 200), plainText(note, 1000)}, e)
+}
+
+// UnpinExport takes a pin back.
+func (s *Store) UnpinExport(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, e AuditEntry) error {
+	e.Action = "export.unpinned"
+	return s.setPin(ctx, scope, id, attempt, "pinned_at = NULL, pinned_by = NULL, pin_note = NULL", nil, e)
+}
+
+func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, set string, args []any, e AuditEntry) error {
+	sql := "UPDATE fenceline.exports SET " + set + " WHERE id = ? AND deleted_at IS NULL"
+	args = append(args, id)
+	if attempt != nil {
+		sql = "UPDATE fenceline.attempts SET " + set + " WHERE export_id = ? AND id = ? AND state IN ('published', 'superseded') AND doomed_at IS NULL"
+		args = append(args, *attempt)
+	}
+	err := s.keepExport(ctx, scope, id, e, func(tx *gorm.DB, _ keptExport) error {
+		done := tx.Exec(sql, args...)
+		if done.Error == nil && done.RowsAffected == 0 {
+			return ErrNotFound // deleted, or the files of the publication go already
+		}
+		return done.Error
+	})
+	if err != nil {
+		return fmt.Errorf("pin or unpin export %s: %w", id, err)
+	}
+	return s.ApplyRetention(ctx)
+}
+
+// HoldExport puts an export on hold: nothing of it is deleted until it is released,
+// not even what lost. What a clean-up had decided before that is not brought back.
+func (s *Store) HoldExport(ctx context.Context, scope Scope, id uuid.UUID, note string, e AuditEntry) error {
+	e.Action = "export.held"
+	err := s.keepExport(ctx, scope, id, e, func(tx *gorm.DB, x keptExport) error {
+		return heldAlready(tx.Create(&LegalHold{Tenant: x.Tenant, Kind: &x.Kind, ExportID: &id, Note: plainText(note, 1000), PlacedBy: plainText(e.Actor, 200)}).Error)
+	})
+	if err != nil {
+		return fmt.Errorf("put export %s on hold: %w", id, err)
+	}
+	return nil
+}
+
+// HoldTenant puts all exports of a tenant, or of one kind of it, on hold, those to come too.
+func (s *Store) HoldTenant(ctx context.Context, tenant string, kind *string, note string, e AuditEntry) error {
+	e.Action, e.ObjectKind, e.ObjectID, e.Tenant = "export.held", "tenant", tenant, &tenant
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := tx.Create(&LegalHold{Tenant: tenant, Kind: kind, Note: plainText(note, 1000), PlacedBy: plainText(e.Actor, 200)}).Error; err != nil {
+			return heldAlready(err)
+		}
+		return auditIn(tx, e)
+	})
+	if err != nil {
+		return fmt.Errorf("put tenant %s on hold: %w", tenant, err)
+	}
+	return nil
+}
+
+func heldAlready(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.ConstraintName == "holds_active" {
+		return ErrHeldAlready
+	}
+	return err
+}
+
+// ReleaseExport releases the hold of an export; one of its tenant stays. [ErrNotFound] when it has none.
+func (s *Store) ReleaseExport(ctx context.Context, scope Scope, id uuid.UUID, e AuditEntry) error {
+	e.Action = "export.released"
+	err := s.keepExport(ctx, scope, id, e, func(tx *gorm.DB, _ keptExport) error {
+		return released(tx.Exec("UPDATE fenceline.holds SET released_at = clock_timestamp(), released_by = ? WHERE export_id = ? AND released_at IS NULL", plainText(e.Actor, 200), id))
+	})
+	if err != nil {
+		return fmt.Errorf("release export %s: %w", id, err)
+	}
+	return s.ApplyRetention(ctx)
+}
+
+// ReleaseTenant releases the hold of a tenant, or of one kind of it.
+func (s *Store) ReleaseTenant(ctx context.Context, tenant string, kind *string, e AuditEntry) error {
+	e.Action, e.ObjectKind, e.ObjectID, e.Tenant = "export.released", "tenant", tenant, &tenant
+	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		err := released(tx.Exec(`UPDATE fenceline.holds SET released_at = clock_timestamp(), released_by = ?
+			WHERE tenant = ? AND kind IS NOT DISTINCT FROM ? AND export_id IS NULL AND released_at IS NULL`, plainText(e.Actor, 200), tenant, kind))
+		if err != nil {
+			return err
+		}
+		return auditIn(tx, e)
+	})
+	if err != nil {
+		return fmt.Errorf("release tenant %s: %w", tenant, err)
+	}
+	return s.ApplyRetention(ctx)
+}
+
+func released(done *gorm.DB) error {
+	if done.Error == nil && done.RowsAffected == 0 {
+		return ErrNotFound
+	}
+	return done.Error
+}
+
+// RestoreExport brings a deleted export back while its files are certainly there:
+// until a clean-up has decided that they go. [ErrCannotRestore] after that, and when
+// another export has its key by now. Jobs that were cancelled stay so. A rule that
+// let it expire lets it expire again, unless it is pinned or republished.
+func (s *Store) RestoreExport(ctx context.Context, scope Scope, id uuid.UUID, e AuditEntry) error {
+	e.Action = "export.restored"
+	err := s.keepExport(ctx, scope, id, e, func(tx *gorm.DB, x keptExport) error {
+		if x.DeletedAt == nil {
+			return ErrNotFound
+		}
+		err := tx.Exec("UPDATE fenceline.exports SET deleted_at = NULL, expired = false WHERE id = ? AND deleted_at IS NOT NULL", id).Error
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && (pg.Code == "FL001" || pg.ConstraintName == "exports_key") {
+			return ErrCannotRestore
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("restore export %s: %w", id, err)
+	}
+	return s.ApplyRetention(ctx)
+}

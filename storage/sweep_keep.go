@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// applyBatch is how many rows are looked at anew in one statement when a rule, a pin or a hold has changed.
+const applyBatch = 2000
+
+// ApplyRetention looks anew at what changes of rules, pins and holds concern, in
+// short statements. A clean-up does so before it begins; after a change it spares
+// the plan the wait. When it is interrupted the next one goes on.
+func (s *Store) ApplyRetention(ctx context.Context) error {
+	for more := true; more; {
+		if err := s.pool.QueryRow(ctx, "SELECT fenceline.apply_retention($1)", applyBatch).Scan(&more); err != nil {
+			return fmt.Errorf("apply the rules of retention: %w", err)
+		}
+	}
+	return nil
+}
+
+// doom decides that the files of these items go, and answers those for which that
+// was decided: whatever is pinned, put on hold or restored after that comes too late
+// for them, and whatever came before it keeps its files.
+func (r *sweepRun) doom(ctx context.Context, items []SweepItem) ([]SweepItem, error) {
+	ids := make([]uuid.UUID, len(items))
+	for i, it := range items {
+		ids[i] = it.Attempt
+	}
+	taken, err := r.taken(ctx, "SELECT fenceline.doom_attempts($1::uuid[], $2)", texts(ids), r.opt.Superseded.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("decide that files go: %w", recoveryNeeded(err))
+	}
+	var going []SweepItem
+	for _, it := range items {
+		if taken[it.Attempt] {
+			going = append(going, it)
+		}
+	}
+	r.res.Planned += len(items) - len(going)
+	r.res.Skipped += len(items) - len(going)
+	return going, nil
+}
+
+// expire deletes exports whose time is over, softly.
+func (r *sweepRun) expire(ctx context.Context, items []SweepItem) error {
+	ids := make([]uuid.UUID, len(items))
+	for i, it := range items {
+		ids[i] = it.Export
+	}
+	taken, err := r.taken(ctx, "SELECT fenceline.expire_exports($1::uuid[])", texts(ids))
+	if err != nil {
+		return fmt.Errorf("let exports expire: %w", recoveryNeeded(err))
+	}
+	r.res.Planned += len(items)
+	r.res.Expired += len(taken)
+	r.res.Skipped += len(items) - len(taken)
+	for _, it := range items {
+		if !taken[it.Export] {
+			continue
+		}
+		details, err := json.Marshal(map[string]any{"because": it.Why, "run": r.res.ID})
+		if err != nil {
+			return err
+		}
+		e := AuditEntry{Actor: "clean-up", ActorKind: ActorSystem, Tenant: &it.Tenant, Action: "export.expired", ObjectKind: "export", ObjectID: it.Export.String(), Details: details}
+		if err := r.store.Audit(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAgain says when to look next at what stays after all.
+func (r *sweepRun) lookAgain(ctx context.Context, why reason, items []SweepItem) error {
+	attempts, exports := []uuid.UUID{}, []uuid.UUID{}
+	for _, it := range items {
+		if why.action == "expire" {
+			exports = append(exports, it.Export)
+		} else {
+			attempts = append(attempts, it.Attempt)
+		}
+	}
+	_, err := r.store.pool.Exec(ctx, "SELECT fenceline.look_again($1::uuid[], $2::uuid[], $3)", texts(attempts), texts(exports), r.opt.Superseded.Seconds())
+	if err != nil {
+		return fmt.Errorf("put off what is kept: %w", err)
+	}
+	return nil
+}
+
+// taken are the ids that a function of the database answers.
+func (r *sweepRun) taken(ctx context.Context, sql string, args ...any) (map[uuid.UUID]bool, error) {
+	rows, err := r.store.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	taken := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		taken[id] = true
+	}
+	return taken, err
+}
+
+// byRule is what the rule that counts for an item keeps, to be said after its reason.
+func (it SweepItem) byRule() string {
+	switch {
+	case it.rule == nil:
+		return ""
+	case it.Action == "expire":
+		return fmt.Sprintf("; %s keeps it %s", it.rule.Name(), it.rule.Current())
+	}
+	return fmt.Sprintf("; %s keeps %s", it.rule.Name(), it.rule.Superseded())
+}
