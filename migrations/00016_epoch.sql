@@ -191,6 +191,22 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- heartbeat: as before, and besides: a beat that was on its way while the attempt was sealed does not set its step back.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION fenceline.heartbeat(aid uuid, p_step text, p_rows bigint, p_expected bigint, p_bytes bigint,
+    OUT attempt_state text, OUT job_state text, OUT mine boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE fenceline.attempts a SET heartbeat_at = clock_timestamp(),
+        step = CASE WHEN a.state = 'running' THEN p_step ELSE a.step END,
+        rows = CASE WHEN a.state = 'running' THEN p_rows ELSE a.rows END,
+        bytes = CASE WHEN a.state = 'running' THEN p_bytes ELSE a.bytes END,
+        rows_expected = coalesce(p_expected, a.rows_expected)
+    WHERE a.id = aid AND a.state IN ('running', 'sealed');
+    SELECT a.state, j.state, j.attempt_id IS NOT DISTINCT FROM aid INTO attempt_state, job_state, mine
+        FROM fenceline.attempts a JOIN fenceline.jobs j ON j.id = a.job_id WHERE a.id = aid;
+END $$;
+-- +goose StatementEnd
+
 -- publish_attempt (step 6): as before, and besides: FL004 while recovery is needed. A recovery condemns every unfinished
 -- attempt under its row lock after the epoch was closed, so a call that looked before that finds its attempt condemned.
 -- +goose StatementBegin

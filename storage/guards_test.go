@@ -34,6 +34,8 @@ func TestTheDatabaseRefuses(t *testing.T) {
 	w.exec(`INSERT INTO fenceline.sweep_deletions (run_id, attempt_id, export_id, tenant, token, state, files, recorded, bytes, why)
 		VALUES (1, $1, $2, 'acme', 5, 'fenced', 1, 5, 5, 'a test')`, five.ID, other.ExportID)
 
+	w.exec("UPDATE fenceline.epoch SET fingerprint = fenceline.database_here()") // as the first start does
+
 	const guard, unique, foreign, check = "FL001", "23505", "23503", "23514"
 	for _, c := range []struct {
 		name string

@@ -354,7 +354,9 @@ func TestWithoutScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.open(strings.TrimPrefix(w.server.SigninURL(w.link()), w.base))
-	b.do(chromedp.SendKeys(chromedp.ID("name"), "Nadia"), chromedp.Click(chromedp.CSS("button.primary")), chromedp.WaitVisible(chromedp.CSS("td.lead a")))
+	b.do(chromedp.SendKeys(chromedp.ID("name"), "Nadia"), chromedp.Click(chromedp.CSS("button.primary")), chromedp.WaitVisible(chromedp.CSS("nav.nav")))
+	b.open("/exports")
+	b.do(chromedp.WaitVisible(chromedp.CSS("td.lead a")))
 	text := must(chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("main"))))(t)
 	for _, want := range []string{"times in UTC", "Sales", "sales.csv", "current"} {
 		if !strings.Contains(text, want) {

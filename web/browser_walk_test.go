@@ -121,7 +121,8 @@ func richWorld(t *testing.T) (*world, samples) {
 	return w, samples{
 		"exports": j.ExportID.String(), "jobs": lost.ID.String(), "new": "orders", "invoices/series": "web", "batches": at[strings.LastIndex(at, "/")+1:],
 		"schedules": "nightly", "targets": makeTarget(w), "queues": "default", "/jobs/bulk": "/jobs/bulk?do=retry",
-		"failed": group[1], "/failed/all": "/failed/all?do=retry",
+		"settings/users": must(w.store.AddUser(w.ctx, storage.NewUser{Name: "Zoë", Tenant: "acme", Role: storage.RoleViewer}))(t).ID.String(),
+		"failed":         group[1], "/failed/all": "/failed/all?do=retry",
 	}
 }
 

@@ -33,7 +33,9 @@ func mayBeOpen() []string {
 func allTenantsOnly() map[string]int {
 	return map[string]int{
 		"GET /cleanup": 404, "GET /api/v1/queues": 403, "GET /api/v1/workers": 403, "GET /metrics": 403,
-		"GET /queues": 403, "POST /queues/{name}/pause": 403, "POST /queues/{name}/resume": 403,
+		"POST /cleanup/run": 403, "POST /cleanup/off": 403, "POST /cleanup/on": 403,
+		"GET /api/v1/sweeps": 403, "GET /api/v1/sweep/plan": 403, "POST /api/v1/sweep/run": 403, "GET /api/v1/sweep/deletions": 403,
+		"GET /queues": 404, "POST /queues/{name}/pause": 403, "POST /queues/{name}/resume": 403,
 		"POST /api/v1/queues/{name}/pause": 403, "POST /api/v1/queues/{name}/resume": 403,
 	}
 }
@@ -46,6 +48,7 @@ func noObject() []string {
 // bodies are what routes want to be sent before they look for the object.
 func bodies() map[string]string {
 	return map[string]string{
+		"POST /exports/{id}/links": "file=a.csv&lifetime=1h", "POST /api/v1/exports/{id}/links": `{"file":"a.csv"}`,
 		"POST /new/{report}": "p.from=2026-01-01", "POST /new/{report}/preview": "p.from=2026-01-01",
 		"POST /settings/users/{id}/role": "role=viewer&tenant=default",
 	}
@@ -71,8 +74,19 @@ func things() []thing {
 		return j.ExportID.String()
 	}
 	job := func(w *world) string { return w.job(own, uuid.NewString(), "t").ID.String() }
+	attempt := func(w *world) string {
+		j, b := w.published(own, uuid.NewString(), "t", "a.csv", "id\n1\n")
+		return j.ExportID.String() + " " + b.ID.String()
+	}
 	name := func() string { return "n" + uuid.NewString()[:13] }
+	two := func() string { return uuid.NewString() + " " + uuid.NewString() }
 	return []thing{
+		{"/exports/{id}/attempts/{attempt}", attempt, two},
+		{"/api/v1/exports/{id}/attempts/{attempt}", attempt, two},
+		{"/exports/{id}/links/{link}", makeLink, two},
+		{"/api/v1/exports/{id}/links/{link}", makeLink, two},
+		{"/failed/{group}", makeFailedGroup, uuid.NewString},
+		{"/invoices/series/{name}", makeSeries, name},
 		{"/exports/{id}", export, uuid.NewString},
 		{"/api/v1/exports/{id}", export, uuid.NewString},
 		{"/jobs/{id}", job, uuid.NewString},
@@ -94,6 +108,28 @@ func things() []thing {
 		{"/api/v1/notify/targets/{id}", makeTarget, uuid.NewString},
 		{"/api/v1/notify/deliveries/{id}", makeDelivery, uuid.NewString},
 	}
+}
+
+func makeLink(w *world) string {
+	w.t.Helper()
+	j, _ := w.published(own, uuid.NewString(), "t", "a.csv", "id\n1\n")
+	made := w.call("/api/v1/exports/"+j.ExportID.String()+"/links", w.token(own), `{"file":"a.csv","lifetime":"1h"}`).want(w.t, 201)
+	return j.ExportID.String() + " " + decode[struct{ ID string }](w.t, made).ID
+}
+
+// makeFailedGroup makes a job that has failed in a way of its own.
+func makeFailedGroup(w *world) string {
+	w.t.Helper()
+	j := w.job(own, uuid.NewString(), "t")
+	b := w.begin(j, "w-1")
+	why := "no column " + strings.Map(func(r rune) rune { return 'a' + r%26 }, uuid.NewString())
+	must(w.store.EndAttempt(w.ctx, b.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: why, Counts: true, Final: true}))(w.t)
+	groups, _, err := w.store.FailedGroups(w.ctx, storage.Scope{Tenant: own}, storage.FailedFilter{}, 200)
+	i := slices.IndexFunc(groups, func(g storage.FailedGroup) bool { return strings.Contains(g.Error, why) })
+	if err != nil || i < 0 {
+		w.t.Fatalf("%q is in none of %d groups: %v", why, len(groups), err)
+	}
+	return groups[i].ID.String()
 }
 
 func makeBatch(w *world) string {
@@ -175,10 +211,14 @@ func (w *world) actors() []actor {
 func (w *world) ask(rt route, what string, a actor) answer {
 	w.t.Helper()
 	method := rt.method
-	if rt.path == "/events" {
+	if strings.HasSuffix(rt.path, "/events") {
 		method = "HEAD" // it would not end
 	}
-	path := strings.NewReplacer("{$}", "", "{name}", "a.csv", "{file}", "app.css").Replace(strings.Replace(rt.path, wildcard(rt.path), what, 1))
+	path := rt.path
+	for part := range strings.FieldsSeq(what) { // some objects are named by two
+		path = strings.Replace(path, wildcard(path), part, 1)
+	}
+	path = strings.NewReplacer("{$}", "", "{name}", "a.csv", "{file}", "app.css").Replace(path)
 	var header []string
 	body, form := bodies()[rt.method+" "+rt.path], "application/x-www-form-urlencoded"
 	if rt.access != signedIn {
