@@ -108,6 +108,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	p.scheduleScenes()
 	p.queueScenes()
 	p.noticeScenes()
+	p.keepScenes()
 	p.cleanupScenes()
 	p.playAll(
 		scene{operation: "GET /api/v1/audit", query: "limit=200", status: 200},
@@ -144,6 +145,10 @@ func TestRefusalsAreAsDescribed(t *testing.T) {
 			p.play(scene{operation: name, fill: none, status: 403, header: []string{"Sec-Fetch-Site", "cross-site"}})
 		}
 		body, takes := op["requestBody"].(map[string]any)
+		if slices.Contains(objectFirst(), name) { // keepScenes have what such a body answers
+			p.play(scene{operation: name, fill: none, body: `{"nonsense":1}`, status: 404})
+			continue
+		}
 		if takes {
 			p.play(scene{operation: name, fill: none, body: `{"nonsense":1}`, status: 422})
 			p.play(scene{operation: name, fill: none, body: `{}`, status: 415, header: []string{"Content-Type", "text/plain"}})
@@ -155,6 +160,11 @@ func TestRefusalsAreAsDescribed(t *testing.T) {
 			p.play(scene{operation: name, query: "limit=many", status: 422})
 		}
 	}
+}
+
+// objectFirst are the operations that look for their object before they read the body.
+func objectFirst() []string {
+	return []string{"POST /api/v1/exports/{id}/pin", "POST /api/v1/exports/{id}/hold"}
 }
 
 func (p *probe) jobScenes() {
@@ -348,6 +358,63 @@ func (p *probe) noticeScenes() {
 		scene{operation: "POST /api/v1/notify/deliveries/replay", body: `{"target":"` + made.ID + `"}`, status: 202},
 		scene{operation: "POST /api/v1/notify/deliveries/replay", query: "target=" + uuid.NewString(), status: 404},
 		scene{operation: "DELETE " + one, fill: made.ID, status: 204},
+	)
+}
+
+// keepScenes are about rules, pins, holds and deleted exports.
+func (p *probe) keepScenes() {
+	p.t.Helper()
+	p.retentionScenes()
+	j, attempt := p.published("acme", "kept", "Kept", "a.csv", "id\n1\n")
+	one, fill := "/api/v1/exports/{id}", j.ExportID.String()
+	note := `{"note":"case 7"}`
+	p.playAll(
+		scene{operation: "POST " + one + "/pin", fill: fill, body: note, status: 200},
+		scene{operation: "POST " + one + "/pin", fill: fill, body: `{"note":"case 7","attempt":"` + attempt.ID.String() + `"}`, status: 200},
+		scene{operation: "POST " + one + "/pin", fill: fill, body: `{"note":"case 7","attempt":"` + uuid.NewString() + `"}`, status: 404},
+		scene{operation: "POST " + one + "/pin", fill: fill, body: note, who: p.globex, status: 404},
+		scene{operation: "DELETE " + one, fill: fill, status: 409},
+		scene{operation: "POST " + one + "/unpin", fill: fill, status: 200},
+		scene{operation: "POST " + one + "/unpin", fill: fill, query: "attempt=" + attempt.ID.String(), status: 200},
+		scene{operation: "POST " + one + "/unpin", fill: fill, query: "attempt=x", status: 422},
+		scene{operation: "POST " + one + "/hold", fill: fill, body: note, status: 200},
+		scene{operation: "POST " + one + "/hold", fill: fill, body: note, status: 409},
+		scene{operation: "DELETE " + one, fill: fill, status: 409},
+		scene{operation: "POST " + one + "/release", fill: fill, status: 200},
+		scene{operation: "POST " + one + "/release", fill: fill, status: 404},
+		scene{operation: "DELETE " + one, fill: fill, status: 200},
+		scene{operation: "DELETE " + one, fill: fill, status: 404},
+		scene{operation: "POST " + one + "/restore", fill: fill, status: 200},
+		scene{operation: "POST " + one + "/restore", fill: fill, status: 404},
+	)
+	for _, operation := range objectFirst() {
+		p.playAll(
+			scene{operation: operation, fill: fill, body: `{"nonsense":1}`, status: 422},
+			scene{operation: operation, fill: fill, body: `{}`, status: 422},
+			scene{operation: operation, fill: fill, body: note, status: 415, header: []string{"Content-Type", "text/plain"}},
+		)
+	}
+	p.play(scene{operation: "DELETE " + one, fill: fill, status: 200})
+	must(storage.NewSweep(p.store, p.files, storage.SweepOptions{Worker: "w"}).Run(p.ctx))(p.t) // its files go
+	p.play(scene{operation: "POST " + one + "/restore", fill: fill, status: 409})
+}
+
+func (p *probe) retentionScenes() {
+	p.t.Helper()
+	at := "/api/v1/retention"
+	p.playAll(
+		scene{operation: "PUT " + at, body: `{}`, status: 200},
+		scene{operation: "PUT " + at, who: p.acme, body: `{"kind":"note","current_days":90,"superseded_days":30,"superseded_keep":5}`, status: 200},
+		scene{operation: "PUT " + at, body: `{"current_days":0}`, status: 422},
+		scene{operation: "PUT " + at, body: `{"superseded_keep":5}`, status: 422},
+		scene{operation: "PUT " + at, who: p.acme, body: `{"tenant":"globex"}`, status: 403},
+		scene{operation: "GET " + at, status: 200},
+		scene{operation: "GET " + at, who: p.globex, status: 200},
+		scene{operation: "DELETE " + at, query: "tenant=acme&kind=note", who: p.globex, status: 403},
+		scene{operation: "DELETE " + at, query: "kind=note", who: p.globex, status: 404},
+		scene{operation: "DELETE " + at, query: "tenant=acme&kind=note", status: 200},
+		scene{operation: "DELETE " + at, status: 200},
+		scene{operation: "DELETE " + at, status: 404},
 	)
 }
 

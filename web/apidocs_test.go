@@ -234,7 +234,7 @@ func TestProblemsAreDescribed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := must(w.server.docs())(t)
-	for _, f := range []*failure{errSignIn, errCrossOrigin, errVerb, errTenant, errAllTenants, errMissing, errMethod, errNotFailed, errSweepOff, errSweepBusy, errFromFile, errNameTaken,
+	for _, f := range []*failure{errSignIn, errCrossOrigin, errVerb, errTenant, errAllTenants, errMissing, errMethod, errNotFailed, errSweepOff, errSweepBusy, errOnHold, errPinned, errHeldAlready, errNoRestore, errFromFile, errNameTaken,
 		errOverlap, errNotUnique, errBatchEnded, errEnded, errTargetExists, errNotYours, errGone, errFilesGone, errFilesLost, errTooLarge, errMediaType, errKeyReused, errKeyInUse, errInternal, errRecovery, errSlow} {
 		p := d.api.Problem(f.slug)
 		if p == nil || p.Status != f.status || p.Title != f.title {

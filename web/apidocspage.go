@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -82,7 +83,7 @@ func (s *Server) showOperation(d described, o openapi.Operation) docsOperation {
 	for in, names := range [][]string{openapi.Wildcards(o.Path()), o.Query, o.Header} {
 		for _, name := range names {
 			p := d.api.Parameters[name]
-			f := docsField{Name: name, In: []string{"path", "query", "header"}[in], About: p.About, Needed: in == 0}
+			f := docsField{Name: cmp.Or(p.Name, name), In: []string{"path", "query", "header"}[in], About: p.About, Needed: in == 0}
 			f.Type, f.Of = typeOf(p.Schema)
 			op.Inputs = append(op.Inputs, f)
 		}
@@ -131,6 +132,10 @@ func typeOf(s openapi.Schema) (words, of string) {
 		return "", strings.TrimPrefix(ref, "#/components/schemas/")
 	}
 	words, _ = s["type"].(string)
+	if types, several := s["type"].([]any); several {
+		words = strings.Trim(fmt.Sprint(types), "[]")
+		words = strings.ReplaceAll(words, " ", " or ")
+	}
 	if words == "array" {
 		items, _ := s["items"].(openapi.Schema)
 		inner, of := typeOf(items)

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -256,7 +257,7 @@ func (api *API) parameters() object {
 		if name == strings.ToUpper(name[:1])+name[1:] {
 			in = "header"
 		}
-		one := object{"name": name, "description": p.About, "schema": p.Schema}
+		one := object{"name": cmp.Or(p.Name, name), "description": p.About, "schema": p.Schema}
 		if api.isWildcard(name) {
 			in, one["required"] = "path", true
 		}

@@ -83,6 +83,7 @@ type Schema map[string]any
 
 // Parameter is a part of a path or a query, or a header of requests.
 type Parameter struct {
+	Name    string // when it is not the key, which is then taken by a part of paths
 	About   string
 	Schema  Schema
 	Example any
