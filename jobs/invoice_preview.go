@@ -86,11 +86,13 @@ func invoiceSums(d *invoice.Document) (list []InvoiceSum) {
 // the document says so itself.
 func WithInvoiceFiles(document []byte, names []string) (json.RawMessage, error) {
 	fields, err := invoice.Fields(document)
-	if err != nil || len(names) == 0 {
-		return document, err
+	if err != nil {
+		return nil, err
 	}
-	if fields["files"], err = json.Marshal(names); err != nil {
-		return nil, fmt.Errorf("encode the names of files: %w", err)
+	if len(names) > 0 {
+		if fields["files"], err = json.Marshal(names); err != nil {
+			return nil, fmt.Errorf("encode the names of files: %w", err)
+		}
 	}
-	return json.Marshal(fields)
+	return json.Marshal(fields) // without what only some editors write, such as a byte order mark
 }

@@ -110,8 +110,12 @@ func (d *Doctor) Sweeps(ctx context.Context, o SweepOptions, overdue time.Durati
 		coalesce((SELECT finished_at IS NOT NULL FROM newest), false), coalesce((SELECT failed FROM newest), 0), coalesce((SELECT error FROM newest), ''),
 		coalesce((SELECT extract(epoch FROM clock_timestamp() - finished_at) * 1e9 FROM good), 0)::bigint, EXISTS (SELECT FROM good),
 		(SELECT count(*) FROM fenceline.attempts WHERE state IN ('running', 'sealed') AND heartbeat_at < clock_timestamp() - make_interval(secs => $1::float8 + $4::float8))
-		+ (SELECT count(*) FROM fenceline.attempts WHERE state IN ('fenced', 'failed', 'cancelled', 'condemned') AND finished_at < clock_timestamp() - make_interval(secs => $2::float8 + $4::float8))
-		+ (SELECT count(*) FROM fenceline.attempts WHERE state = 'superseded' AND replaced_at < clock_timestamp() - make_interval(secs => $3::float8 + $4::float8)),
+		+ (SELECT count(*) FROM fenceline.attempts WHERE state IN ('fenced', 'failed', 'cancelled', 'condemned') AND stay_until IS NULL
+			AND finished_at < (SELECT clock_timestamp()) - make_interval(secs => $2::float8 + $4::float8))
+		+ (SELECT count(*) FROM fenceline.attempts WHERE state = 'superseded' AND stay_until IS NULL
+			AND replaced_at < (SELECT clock_timestamp()) - make_interval(secs => $3::float8 + $4::float8))
+		+ (SELECT count(*) FROM fenceline.attempts WHERE state = 'superseded' AND stay_until < 'infinity'
+			AND stay_until < (SELECT clock_timestamp()) - make_interval(secs => $4::float8)),
 		coalesce((SELECT pid FROM holder), 0), coalesce((SELECT extract(epoch FROM clock_timestamp() - state_change) FROM holder), 0)::bigint`,
 		o.Grace.Seconds(), o.Quarantine.Seconds(), o.Superseded.Seconds(), overdue.Seconds(), sweepLock)
 	if err != nil {

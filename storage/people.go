@@ -229,10 +229,10 @@ const TenantCountCap = 1000
 // It skips from name to name in the indexes, so its cost is that of the tenants.
 func (s *Store) Tenants(ctx context.Context, scope Scope, after string, limit int) (list []TenantUse, more bool, err error) {
 	const names = `WITH RECURSIVE t(name) AS (
-			SELECT least((SELECT min(tenant) FROM fenceline.exports WHERE tenant > $1), (SELECT min(tenant) FROM fenceline.users WHERE tenant > $1),
+			SELECT least((SELECT min(tenant) FROM fenceline.exports WHERE tenant > $1 AND NOT expired), (SELECT min(tenant) FROM fenceline.users WHERE tenant > $1),
 				(SELECT min(tenant) FROM fenceline.api_tokens WHERE tenant > $1))
 			UNION ALL
-			SELECT least((SELECT min(tenant) FROM fenceline.exports WHERE tenant > t.name), (SELECT min(tenant) FROM fenceline.users WHERE tenant > t.name),
+			SELECT least((SELECT min(tenant) FROM fenceline.exports WHERE tenant > t.name AND NOT expired), (SELECT min(tenant) FROM fenceline.users WHERE tenant > t.name),
 				(SELECT min(tenant) FROM fenceline.api_tokens WHERE tenant > t.name)) FROM t WHERE t.name IS NOT NULL
 		), known AS (SELECT name FROM t WHERE name IS NOT NULL LIMIT $2)`
 	const one = `WITH known AS (SELECT $1::text AS name LIMIT $2)`
@@ -241,7 +241,7 @@ func (s *Store) Tenants(ctx context.Context, scope Scope, after string, limit in
 		from, first = one, scope.Tenant
 	}
 	rows, err := s.pool.Query(ctx, from+` SELECT known.name,
-			(SELECT count(*) FROM (SELECT FROM fenceline.exports WHERE tenant = known.name ORDER BY kind, key LIMIT $3) x),
+			(SELECT count(*) FROM (SELECT FROM fenceline.exports WHERE tenant = known.name AND NOT expired ORDER BY kind, key LIMIT $3) x),
 			(SELECT count(*) FROM (SELECT FROM fenceline.users WHERE tenant = known.name LIMIT $3) x),
 			(SELECT count(*) FROM (SELECT FROM fenceline.api_tokens WHERE tenant = known.name AND revoked_at IS NULL
 				AND (expires_at IS NULL OR expires_at > clock_timestamp()) LIMIT $3) x)

@@ -27,9 +27,12 @@ func (s *Store) StoredBytes(ctx context.Context, scope Scope) (Stored, error) {
 			ORDER BY changed_at DESC LIMIT $2) e
 			JOIN fenceline.attempts a ON a.id = e.attempt_id) u,
 		(SELECT sum(a.bytes) FILTER (WHERE `+scope.cond("e.tenant", 1)+`)::bigint AS bytes, count(*) AS n FROM (
-			(SELECT export_id, bytes FROM fenceline.attempts WHERE state IN ('fenced', 'failed', 'cancelled', 'condemned') ORDER BY finished_at LIMIT $2)
+			(SELECT export_id, bytes FROM fenceline.attempts WHERE state IN ('fenced', 'failed', 'cancelled', 'condemned') AND stay_until IS NULL
+				ORDER BY finished_at, id LIMIT $2)
 			UNION ALL
-			(SELECT export_id, bytes FROM fenceline.attempts WHERE state = 'superseded' ORDER BY replaced_at LIMIT $2)) a
+			(SELECT export_id, bytes FROM fenceline.attempts WHERE state = 'superseded' AND stay_until IS NULL ORDER BY replaced_at, id LIMIT $2)
+			UNION ALL
+			(SELECT export_id, bytes FROM fenceline.attempts WHERE state = 'superseded' AND stay_until < 'infinity' ORDER BY stay_until, id LIMIT $2)) a
 			JOIN fenceline.exports e ON e.id = a.export_id) r`,
 		scope.Tenant, storedCap).Scan(&st.Used, &used, &st.Reclaimable, &loose)
 	if err != nil {

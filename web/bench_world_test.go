@@ -122,6 +122,7 @@ func (w *world) samples() map[string][]string {
 		"/settings": {"/settings"}, "/settings/users": {"/settings/users"}, "/settings/users/{id}": {"/settings/users/" + one("SELECT id FROM fenceline.users LIMIT 1")}, "/settings/tokens": {"/settings/tokens"},
 		"/settings/tenants": {"/settings/tenants"}, "/settings/retention": {"/settings/retention"}, "/settings/presets": {"/settings/presets"},
 		"/api/v1/notify/targets": {"/api/v1/notify/targets"}, "/api/v1/notify/deliveries": {"/api/v1/notify/deliveries"},
+		"/api/docs": {"/api/docs"}, "/api/openapi.json": {"/api/openapi.json"}, "/api/v1/retention": {"/api/v1/retention"},
 	}
 }
 
@@ -131,6 +132,7 @@ func notMeasured() map[string]string {
 		"/events": "does not end", "/exports/{id}/files/{name}": "is a file", "/api/v1/exports/{id}/files/{name}": "is a file", "/batches/{id}/zip": "is files",
 		"/exports/{id}/attempts/{attempt}/files/{name}": "is a file", "/api/v1/exports/{id}/attempts/{attempt}/files/{name}": "is a file", "/api/v1/events": "does not end", "/api/v1/jobs/{id}/events": "does not end",
 		"/l/{secret}": "is for whoever holds a secret", "/l/{secret}/file": "is a file", "/targets/{id}": "is one row",
+		"/signin/provider": "leads elsewhere", "/signin/callback": "comes from elsewhere",
 		"/api/v1/notify/targets/{id}": "is one row", "/api/v1/notify/deliveries/{id}": "is one row",
 	}
 }

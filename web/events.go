@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -175,6 +176,14 @@ func (h *hub) join(c *client) (id string) {
 	return fmt.Sprintf("%s-%d", h.boot, h.last)
 }
 
+// position is the id of the newest event. Who renders a page asks for it first: what
+// happens from then on is told to the stream that the page opens.
+func (h *hub) position() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return fmt.Sprintf("%s-%d", h.boot, h.last)
+}
+
 // rejoin is join for a client that comes back and has seen the event of an id:
 // what it missed waits for it, or, when that is not kept any more, that it must look.
 func (h *hub) rejoin(c *client, seen string) {
@@ -264,7 +273,7 @@ func (s *Server) eventStream(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	greeting := "retry: 2000\n: welcome\n"
-	if seen := r.Header.Get("Last-Event-ID"); seen != "" {
+	if seen := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("seen")); seen != "" {
 		s.events.rejoin(c, seen)
 	} else {
 		greeting += "id: " + s.events.join(c) + "\n" // so that nothing is missed by who loses the connection before the first event

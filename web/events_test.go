@@ -215,3 +215,21 @@ func (s *stream) ends(t *testing.T) {
 		}
 	}
 }
+
+// What happens between the reading of a page and the opening of its stream is told.
+func TestNothingIsMissedWhileAPageLoads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Nadia", "")
+	first := w.stream("/events", who) // somebody else looks, so events are kept
+	first.next(t, ": welcome")
+	j := w.job("acme", "k", "K")
+	first.next(t, "event: change")
+	page := w.get("/jobs/"+j.ID.String(), who).want(t, 200, "data-seen=")
+	_, rest, _ := strings.Cut(page.body, `data-seen="`)
+	seen, _, _ := strings.Cut(rest, `"`)
+	w.begin(j, "w-1")
+	first.next(t, "event: change")
+	late := w.stream("/events?seen="+seen, who)
+	late.next(t, "event: change")
+}

@@ -70,6 +70,8 @@ type view struct {
 	// AllTenants is whether the viewer sees every tenant.
 	AllTenants bool
 	Now        time.Time
+	// Seen is the newest event before the page was read; empty when nobody is signed in.
+	Seen string
 	// Nav is what the navigation links for the viewer.
 	Nav []navGroup
 
@@ -108,7 +110,7 @@ const fragmentHeader = "Fenceline-Fragment"
 // render answers with a page, or with its middle when the script asks for that.
 func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, page string, data any) error {
 	who := of(r).principal
-	v := view{Page: data, User: who.name, Path: r.URL.Path, AllTenants: who.scope.All, Now: time.Now(), Nav: s.navFor(who, r.URL.Path), verbs: who.verbs}
+	v := view{Page: data, User: who.name, Path: r.URL.Path, AllTenants: who.scope.All, Now: time.Now(), Nav: s.navFor(who, r.URL.Path), verbs: who.verbs, Seen: of(r).seen}
 	v.Recovery = s.recoveryNeeded(r.Context(), who.scope)
 	part := "layout"
 	if r.Header.Get(fragmentHeader) != "" {

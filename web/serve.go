@@ -16,6 +16,7 @@ type request struct {
 	id        string
 	api       bool // errors are problems in JSON, not pages
 	principal principal
+	seen      string // the newest event before anything was read for a page
 }
 
 type requestKey struct{}
@@ -118,6 +119,9 @@ func (s *Server) guard(rt route) http.HandlerFunc {
 		who, err := s.identify(r, rt.access)
 		if err == nil {
 			known.principal = who
+			if rt.access == signedIn {
+				known.seen = s.events.position()
+			}
 			if rt.access != open && !who.may(rt.needs) {
 				err = errVerb
 			} else if rt.access == api {

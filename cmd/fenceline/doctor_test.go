@@ -344,6 +344,8 @@ func damages() []damage {
 			})
 			p.job("a", "default", dueYesterday, "UPDATE fenceline.jobs SET ring_at = clock_timestamp() + interval '1 day'") // no bell rings
 		}},
+		{check: "schema.epoch", grade: gradeDanger, says: "recovery is needed: the database is older than its files",
+			hurt: sql("UPDATE fenceline.epoch SET state = 'stopped', reason = 'the database is older than its files'")},
 		{check: "work.maintenance", grade: gradeWarning, says: "maintenance since", hurt: sql("UPDATE fenceline.installation SET maintenance_since = now(), maintenance_note = 'moving'")},
 		{check: "work.maintenance", grade: gradeWarning, says: "paused: mail", hurt: sql("INSERT INTO fenceline.queues (name) VALUES ('mail')")},
 		{check: "work.notices", grade: gradeWarning, says: "1 notice due to be sent", hurt: sql("INSERT INTO fenceline.outbox (topic, tenant, created_at) VALUES ('custom.a', 'acme', now() - interval '1 day')")},
@@ -564,7 +566,7 @@ func TestDoctorChangesNothing(t *testing.T) {
 		var b strings.Builder
 		conn := p.connect()
 		for _, query := range []string{
-			"SELECT string_agg(relname || ' ' || query_to_xml('SELECT * FROM fenceline.' || relname, true, false, '')::text, ' ' ORDER BY relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'fenceline' AND relkind IN ('r', 'S')",
+			"SELECT string_agg(relname || ' ' || query_to_xml(CASE relkind WHEN 'S' THEN 'SELECT * FROM fenceline.' || relname ELSE 'SELECT t::text FROM fenceline.' || relname || ' t' END, true, false, '')::text, ' ' ORDER BY relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'fenceline' AND relkind IN ('r', 'S')",
 			"SELECT string_agg(nspname || '.' || relname, ' ' ORDER BY 1) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace",
 			"SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
 		} {

@@ -150,7 +150,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			if token, _, err := checkChaos(string(raw)); err != nil || token != e.Export.LastToken {
 				t.Errorf("the current file is of token %d, the pointer of %d: %v", token, e.Export.LastToken, err)
 			}
-			if left := s.find(""); len(left) != 2 { // the mark of the folder and the current file
+			if left := s.find(""); len(left) != 3 { // the mark of the folder, the current file and its manifest
 				t.Errorf("after the sweep: %v", left)
 			}
 		})

@@ -246,7 +246,7 @@ var _ io.Writer = (*lines)(nil)
 
 func until(t *testing.T, what string, yes func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(60 * time.Second)
+	deadline := time.NewTimer(3 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()

@@ -199,7 +199,8 @@
   function connect() {
     if (stream || !regions().length) return;
     const of = document.querySelector("[data-events]");
-    stream = new EventSource("/events" + (of ? `?export=${of.dataset.events}` : ""));
+    // From where the page was read: what happened since then is told first.
+    stream = new EventSource(`/events?seen=${document.body.dataset.seen}` + (of ? `&export=${of.dataset.events}` : ""));
     stream.onopen = () => say("Live", false);
     stream.onerror = () => {
       say("Reconnecting…", true);
