@@ -49,12 +49,13 @@ type Backend struct {
 // patience bounds every wait: the machine may be busy with other tests.
 const patience = 60 * time.Second
 
-// Run plays the contract. Each part has a prefix of its own on a server that the
+// Run plays the contract and makes the test that calls it a parallel one. Each part has a prefix of its own on a server that the
 // healthy parts share; those that hurt the server have one each.
 func Run(t *testing.T, b Backend) {
 	t.Helper()
 	shared := b.Start(t)
 	t.Run("nothing is left behind", func(t *testing.T) { nothingLeft(t, newStage(t, b, shared)) })
+	t.Parallel() // from here on nobody counts goroutines
 	healthy := map[string]func(*testing.T, *stage){
 		"exclusive while healthy":              exclusive,
 		"a renewal never takes it anew":        renewalNeverTakesAnew,

@@ -2,6 +2,8 @@ package leasetest_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -20,6 +22,8 @@ func TestMain(m *testing.M) {
 	if leasetest.Main(jobs.OpenLeaser) {
 		return
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "16") // they wait for leases to end, and do nothing else
 	os.Exit(storagetest.Main(m))
 }
 
@@ -46,10 +50,9 @@ func TestRedisLeases(t *testing.T) {
 	}
 }
 
-// clients are of all servers that keep leases.
-func clients(t *testing.T, s leasetest.Server) []redis.UniversalClient {
+// each is called with a client of each server that keeps leases.
+func each(t *testing.T, s leasetest.Server, call func(redis.UniversalClient) error) {
 	t.Helper()
-	var list []redis.UniversalClient
 	addresses := []string{s.URL()}
 	if g, ok := s.(*redistest.Group); ok && strings.HasPrefix(s.URL(), "redlock") {
 		addresses = nil
@@ -62,19 +65,23 @@ func clients(t *testing.T, s leasetest.Server) []redis.UniversalClient {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = r.Client.Close() })
-		list = append(list, r.Client)
+		err = call(r.Client)
+		_ = r.Client.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	return list
 }
 
 func deleteKeys(t *testing.T, s leasetest.Server, o jobs.LeaseOptions, resource string) {
 	t.Helper()
-	for _, c := range clients(t, s) {
-		if n, err := c.Del(t.Context(), o.Prefix+resource).Result(); err != nil || n != 1 {
-			t.Fatal("the key is not where it was expected", n, err)
+	each(t, s, func(c redis.UniversalClient) error {
+		n, err := c.Del(t.Context(), o.Prefix+resource).Result()
+		if err == nil && n != 1 {
+			err = errors.New("the key is not where it was expected")
 		}
-	}
+		return err
+	})
 }
 
 func countKeys(t *testing.T, s leasetest.Server, prefix string) int {
@@ -85,17 +92,11 @@ func countKeys(t *testing.T, s leasetest.Server, prefix string) int {
 		n += len(keys)
 		return err
 	}
-	for _, c := range clients(t, s) {
-		var err error
-		switch c := c.(type) {
-		case *redis.ClusterClient:
-			err = c.ForEachMaster(t.Context(), count)
-		case *redis.Client:
-			err = count(t.Context(), c)
+	each(t, s, func(c redis.UniversalClient) error {
+		if cluster, ok := c.(*redis.ClusterClient); ok {
+			return cluster.ForEachMaster(t.Context(), count)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+		return count(t.Context(), c.(*redis.Client))
+	})
 	return n
 }
