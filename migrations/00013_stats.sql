@@ -1,6 +1,6 @@
 -- Numbers that are kept: throughput and waits by the minute and the hour, and what failed jobs have in common.
 --
--- Publishing pays nothing for them: no trigger counts and no row is hot. Every end is in its own row already, with its time, under
+-- Publishing counts nothing for them: no trigger counts and no row is hot. Every end is in its own row already, with its time, under
 -- an index; a roller (the relays) reads each closed minute from there. What makes that exact:
 --  - Rows arrive late: a transaction takes its times before it commits. So a minute is counted when it has closed, to be shown,
 --    and again for good when every transaction that was under way then has ended (seal_xid against the oldest that runs).

@@ -102,7 +102,7 @@ func niceTop(v float64) float64 {
 func throughputChart(h storage.History) chart {
 	t := h.Total
 	c := chart{ID: "throughput", Title: "Jobs ended per " + spanName(h.Step),
-		Summary:    fmt.Sprintf("%s published, %s other jobs done, %s failed, %s attempts fenced out.", showNumber(t.Published), showNumber(t.Done), showNumber(t.Failed), showNumber(t.Fenced)),
+		Summary:    fmt.Sprintf("%s published, %s other jobs done, %s failed, %s fenced out.", showNumber(t.Published), showNumber(t.Done), showNumber(t.Failed), showNumber(t.Fenced)),
 		Legend:     []formOption{{"c-published", "published", false}, {"c-done", "other jobs done", false}, {"c-failed", "failed", false}, {"c-fenced", "fenced out", false}},
 		Heads:      []string{"Published", "Other jobs done", "Failed", "Fenced out"},
 		EmptyTitle: "Nothing has ended in this window."}

@@ -32,6 +32,7 @@ func (s *Server) apiFailed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	withoutStacks(of(r).principal.scope, page.Items)
 	return respondPage(w, r, page)
 }
 

@@ -73,7 +73,7 @@ func (s *Server) apiSetRetention(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rule.CurrentDays, rule.SupersededDays, rule.SupersededKeep = given.CurrentDays, given.SupersededDays, given.SupersededKeep
-	if err := jobs.CheckRetention(rule, max(s.linkMax, s.superseded()), ""); err != nil {
+	if err := jobs.CheckRetention(rule, max(s.linkMax, s.superseded()), func(field string) string { return field }); err != nil {
 		return err
 	}
 	e, err := auditEntry(r, auditRetentionChanged, object{}, nil)
@@ -174,7 +174,10 @@ func (s *Server) apiUnpin(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) apiHold(w http.ResponseWriter, r *http.Request) error {
 	return s.keepOne(w, r, auditHeld, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) error {
-		note, _, err := readNote(w, r)
+		note, attempt, err := readNote(w, r)
+		if err == nil && attempt != nil {
+			err = invalid.New("attempt", attempt.String(), "cannot be held alone: a hold is on a whole export; leave it out, or pin the publication")
+		}
 		if err != nil {
 			return err
 		}

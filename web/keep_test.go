@@ -37,7 +37,7 @@ func TestKeepOverTheAPI(t *testing.T) {
 	ask("POST", path+"/restore", "", admin).want(t, 200, "kept until a newer publication replaces it")
 	ask("POST", "/api/v1"+exportPath(uuid.New())+"/restore", "", admin).want(t, 404)
 
-	ask("PUT", "/api/v1/retention", `{"kind":"report","superseded_days":6}`, admin).want(t, 422, "superseded", "LINK_MAX")
+	ask("PUT", "/api/v1/retention", `{"kind":"report","superseded_days":6}`, admin).want(t, 422, `"field":"superseded_days"`, "LINK_MAX")
 	ask("PUT", "/api/v1/retention", `{"tenant":"globex","kind":"report"}`, admin).want(t, 403)
 	ask("PUT", "/api/v1/retention", `{"kind":"report","current_days":30,"superseded_days":9,"superseded_keep":2}`, admin).want(t, 200, `"tenant":"acme"`, `"superseded_days":9`)
 	ask("GET", "/api/v1/retention", "", other).want(t, 200, `"items":[]`)

@@ -54,7 +54,7 @@ func TestOverviewCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.get("/", who).want(t, 200, "1,200 published, 0 other jobs done, 3 failed, 1 attempts fenced out", "Jobs ended per minute", `role="img" aria-labelledby="throughput-t throughput-d"`,
+	w.get("/", who).want(t, 200, "1,200 published, 0 other jobs done, 3 failed, 1 fenced out", "Jobs ended per minute", `role="img" aria-labelledby="throughput-t throughput-d"`,
 		`class="c-published"`, `class="c-fenced"`, "Half of 1,200 jobs waited at most 150 ms", `<td class="num">1,200</td>`, "2,000</span>").without(t, "style=")
 	w.get("/?window=day", who).want(t, 200, "Jobs ended per 15 min", "1,200 published", "Failed in the last day")
 	w.get("/?window=week", who).want(t, 200, "Jobs ended per hour", "5,000 published", "Failed in the last week")

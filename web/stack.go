@@ -31,3 +31,10 @@ func hideStacks(scope storage.Scope, attempts []storage.Attempt) {
 		attempts[i].Error = withoutStack(scope, attempts[i].Error)
 	}
 }
+
+// withoutStacks is withoutStack for a list of jobs.
+func withoutStacks(scope storage.Scope, list []storage.Job) {
+	for i := range list {
+		list[i].Error = withoutStack(scope, list[i].Error)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ func (c *cli) retentionSetCmd() *cobra.Command {
 			if cmd.Flags().Changed("superseded") {
 				r.SupersededDays = &superseded
 			}
-			if err := jobs.CheckRetention(r, c.conf.readers(), "--"); err != nil {
+			if err := jobs.CheckRetention(r, c.conf.readers(), retentionFlag); err != nil {
 				return err
 			}
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
@@ -170,4 +171,9 @@ func (c *cli) migrate(ctx context.Context, conf Config) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// retentionFlag is the flag of a field of a rule.
+func retentionFlag(field string) string {
+	return "--" + strings.TrimPrefix(strings.TrimSuffix(field, "_days"), "superseded_")
 }
