@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,10 +87,10 @@ func deleteKeys(t *testing.T, s leasetest.Server, o jobs.LeaseOptions, resource 
 
 func countKeys(t *testing.T, s leasetest.Server, prefix string) int {
 	t.Helper()
-	n := 0
+	var n atomic.Int64 // a cluster is asked at all its nodes at once
 	count := func(ctx context.Context, c *redis.Client) error {
 		keys, err := c.Keys(ctx, prefix+"*").Result()
-		n += len(keys)
+		n.Add(int64(len(keys)))
 		return err
 	}
 	each(t, s, func(c redis.UniversalClient) error {
@@ -98,5 +99,5 @@ func countKeys(t *testing.T, s leasetest.Server, prefix string) int {
 		}
 		return count(t.Context(), c.(*redis.Client))
 	})
-	return n
+	return int(n.Load())
 }
