@@ -76,10 +76,10 @@ func (w *World) Heartbeat(a AttemptID, step string, read int64) Alive {
 		return Alive{}
 	}
 	if t.State.Unfinished() {
-		t.Silent, t.Step = false, step
+		t.Silent = false
 	}
-	if t.State == AttemptRunning {
-		t.Rows = read
+	if t.State == AttemptRunning { // a beat that was on its way while it was sealed changes nothing else
+		t.Step, t.Rows = step, read
 	}
 	job := &w.jobs[t.Job]
 	return Alive{Attempt: t.State, Job: job.State, Mine: job.Holder == a}
