@@ -112,6 +112,14 @@ func (p *pair) refill(fill func(table string) string, sequence string) {
 	p.exec(script + sequence + "; COMMIT")
 }
 
+// given are the columns of a table that the database does not work out itself.
+func (p *pair) given(table string) (columns string) {
+	p.t.Helper()
+	p.must(p.conn.QueryRow(p.ctx, `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
+		WHERE table_schema = 'fenceline' AND table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&columns))
+	return columns
+}
+
 func (p *pair) close() {
 	if p.local != nil {
 		_ = p.local.Close()
@@ -332,7 +340,7 @@ func (p *pair) restore(step) (want, got string) {
 	p.ref.Restore()
 	p.ref.Recover()
 	p.refill(func(table string) string {
-		return fmt.Sprintf("INSERT INTO fenceline.%s OVERRIDING SYSTEM VALUE SELECT * FROM saved.%[1]s;", table)
+		return fmt.Sprintf("INSERT INTO fenceline.%s (%s) OVERRIDING SYSTEM VALUE SELECT %[2]s FROM saved.%[1]s;", table, p.given(table))
 	}, "SELECT setval('fenceline.fence_tokens', last_value, is_called) FROM saved.fence_tokens")
 	mark, err := p.local.ReadMark(p.ctx)
 	p.must(err)
