@@ -42,7 +42,7 @@ func (s *Store) CountBatches(ctx context.Context, ids []uuid.UUID) (map[uuid.UUI
 // was deleted.
 func (s *Store) ExportNamed(ctx context.Context, tenant, kind, key string) (Export, error) {
 	var e Export
-	err := s.db.WithContext(ctx).Where("tenant = ? AND kind = ? AND key = ? AND deleted_at IS NULL", tenant, kind, key).Take(&e).Error
+	err := s.db.WithContext(ctx).Where("tenant = ? AND kind = ? AND key = ? AND deleted_at IS NULL AND NOT expired", tenant, kind, key).Take(&e).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return e, fmt.Errorf("export %s of kind %s: %w", key, kind, ErrNotFound)
 	}

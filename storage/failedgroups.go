@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,8 +37,8 @@ const (
 // answers whether there are more. Without a filter it takes one look for each
 // group; with one it groups the newest [CountCap] jobs that match.
 func (s *Store) FailedGroups(ctx context.Context, scope Scope, f FailedFilter, limit int) (groups []FailedGroup, more bool, err error) {
-	db := s.db.WithContext(ctx)
-	if f == (FailedFilter{Tenant: f.Tenant}) {
+	filtered := f != FailedFilter{Tenant: f.Tenant}
+	if !filtered {
 		if f.Tenant != "" {
 			if !scope.Sees(f.Tenant) {
 				return []FailedGroup{}, false, nil
@@ -46,8 +47,7 @@ func (s *Store) FailedGroups(ctx context.Context, scope Scope, f FailedFilter, l
 		}
 		groups, err = s.newestGroups(ctx, scope)
 	} else {
-		newest := f.of(db, scope).Select("failed_group, finished_at").Order("finished_at DESC, id DESC").Limit(CountCap + 1)
-		err = db.Raw("SELECT failed_group AS id, count(*) AS count, max(finished_at) AS newest, min(finished_at) AS oldest FROM (?) x GROUP BY failed_group", newest).Scan(&groups).Error
+		groups, err = s.groupNewest(ctx, scope, f)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("group failed jobs: %w", err)
@@ -58,7 +58,12 @@ func (s *Store) FailedGroups(ctx context.Context, scope Scope, f FailedFilter, l
 	if more = len(groups) > limit; more {
 		groups = groups[:limit]
 	}
-	kept, err := s.describeGroups(ctx, scope, f, groups)
+	var kept []FailedGroup
+	if filtered {
+		kept, err = s.describeSamples(ctx, groups)
+	} else {
+		kept, err = s.describeGroups(ctx, scope, groups)
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("look at groups of failed jobs: %w", err)
 	}
@@ -86,7 +91,62 @@ func (s *Store) newestGroups(ctx context.Context, scope Scope) (groups []FailedG
 	return groups, rows.Err()
 }
 
-// groupLook is what one look at a group finds: its newest jobs, and how many there are when that is asked.
+// groupNewest groups the newest [CountCap] jobs that match, and names the newest few of each group: to look for
+// them by group once more costs as much again for each group.
+func (s *Store) groupNewest(ctx context.Context, scope Scope, f FailedFilter) ([]FailedGroup, error) {
+	db := s.db.WithContext(ctx)
+	newest := f.of(db, scope).Select("failed_group, finished_at, id").Order("finished_at DESC, id DESC").Limit(CountCap + 1)
+	var rows []struct {
+		ID             uuid.UUID
+		Count          int64
+		Newest, Oldest time.Time
+		Samples        string
+	}
+	err := db.Raw(`SELECT failed_group AS id, count(*) AS count, max(finished_at) AS newest, min(finished_at) AS oldest,
+		array_to_string((array_agg(id ORDER BY finished_at DESC, id DESC))[1:?], ' ') AS samples FROM (?) x GROUP BY failed_group`, groupSamples, newest).Scan(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	groups := make([]FailedGroup, len(rows))
+	for i, r := range rows {
+		groups[i] = FailedGroup{ID: r.ID, Count: r.Count, Newest: r.Newest, Oldest: r.Oldest}
+		for _, text := range strings.Fields(r.Samples) {
+			id, err := uuid.Parse(text)
+			if err != nil {
+				return nil, err
+			}
+			groups[i].Samples = append(groups[i].Samples, id)
+		}
+	}
+	return groups, nil
+}
+
+// describeSamples fills in what the newest job of each group says, of the jobs that the groups name. Those that
+// have not failed any more by now are left out, and with them groups that named no other.
+func (s *Store) describeSamples(ctx context.Context, groups []FailedGroup) ([]FailedGroup, error) {
+	var of, ids []string
+	for _, g := range groups {
+		for _, id := range g.Samples {
+			of, ids = append(of, g.ID.String()), append(ids, id.String())
+		}
+	}
+	var looks []groupLook
+	err := s.db.WithContext(ctx).Raw(`SELECT g.of AS "group", j.id, j.kind, j.error, fenceline.error_pattern(j.error) AS pattern
+		FROM unnest(?::uuid[], ?::uuid[]) WITH ORDINALITY g(of, id, r) JOIN fenceline.jobs j ON j.id = g.id AND j.state = 'failed' ORDER BY g.r`,
+		textArray(of), textArray(ids)).Scan(&looks).Error
+	if err != nil {
+		return nil, err
+	}
+	kept := groups[:0]
+	for _, g := range groups {
+		if g.fill(looks) {
+			kept = append(kept, g)
+		}
+	}
+	return kept, nil
+}
+
+// groupLook is what one look at a group finds: one of its newest jobs, and how many there are when that is asked.
 type groupLook struct {
 	Group, ID            uuid.UUID
 	Kind, Error, Pattern string
@@ -94,26 +154,21 @@ type groupLook struct {
 	Oldest               *time.Time
 }
 
-// describeGroups fills in what the newest job of each group says, and how many jobs
-// the groups hold when that is not known, in one question. Groups that hold none
-// that match any more are left out.
-func (s *Store) describeGroups(ctx context.Context, scope Scope, f FailedFilter, groups []FailedGroup) ([]FailedGroup, error) {
-	ids, unknown := make([]string, len(groups)), false
+// describeGroups fills in what the newest job of each group says, and how many jobs the groups hold, in one
+// question. Groups that hold none any more are left out.
+func (s *Store) describeGroups(ctx context.Context, scope Scope, groups []FailedGroup) ([]FailedGroup, error) {
+	ids := make([]string, len(groups))
 	for i, g := range groups {
-		ids[i], unknown = g.ID.String(), unknown || g.Count == 0
+		ids[i] = g.ID.String()
 	}
 	db := s.db.WithContext(ctx)
-	f.Group = uuid.Nil
 	of := func(columns string, limit int) *gorm.DB {
-		return f.of(db, scope).Where("failed_group = g.id").Select(columns).Order("finished_at DESC, id DESC").Limit(limit)
-	}
-	count := db.Raw("SELECT 0 AS count, NULL::timestamptz AS oldest")
-	if unknown {
-		count = db.Raw("SELECT count(*) AS count, min(finished_at) AS oldest FROM (?) x", of("finished_at", CountCap+1))
+		return FailedFilter{}.of(db, scope).Where("failed_group = g.id").Select(columns).Order("finished_at DESC, id DESC").Limit(limit)
 	}
 	var looks []groupLook
-	err := db.Raw(`SELECT g.id AS "group", n.*, c.* FROM unnest(?::uuid[]) WITH ORDINALITY g(id, r), LATERAL (?) n, LATERAL (?) c ORDER BY g.r, n.finished_at DESC, n.id DESC`,
-		textArray(ids), of("id, kind, error, fenceline.error_pattern(error) AS pattern, finished_at", groupSamples), count).Scan(&looks).Error
+	err := db.Raw(`SELECT g.id AS "group", n.*, c.* FROM unnest(?::uuid[]) WITH ORDINALITY g(id, r), LATERAL (?) n,
+		LATERAL (SELECT count(*) AS count, min(finished_at) AS oldest FROM (?) x) c ORDER BY g.r, n.finished_at DESC, n.id DESC`,
+		textArray(ids), of("id, kind, error, fenceline.error_pattern(error) AS pattern, finished_at", groupSamples), of("finished_at", CountCap+1)).Scan(&looks).Error
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +179,8 @@ func (s *Store) describeGroups(ctx context.Context, scope Scope, f FailedFilter,
 		}
 	}
 	for i, g := range kept {
-		if unknown && g.Count > CountCap { // the oldest is elsewhere
-			f.Group = g.ID
-			if err := f.of(db, scope).Select("finished_at").Order("finished_at, id").Limit(1).Row().Scan(&kept[i].Oldest); err != nil {
+		if g.Count > CountCap { // the oldest is elsewhere
+			if err := (FailedFilter{Group: g.ID}).of(db, scope).Select("finished_at").Order("finished_at, id").Limit(1).Row().Scan(&kept[i].Oldest); err != nil {
 				return nil, err
 			}
 		}
@@ -154,7 +208,7 @@ func (g *FailedGroup) fill(looks []groupLook) bool {
 
 // FailedGroup reads one group; [ErrNotFound] when it holds no job that the scope sees.
 func (s *Store) FailedGroup(ctx context.Context, scope Scope, id uuid.UUID) (FailedGroup, error) {
-	found, err := s.describeGroups(ctx, scope, FailedFilter{}, []FailedGroup{{ID: id}})
+	found, err := s.describeGroups(ctx, scope, []FailedGroup{{ID: id}})
 	if err != nil {
 		return FailedGroup{}, fmt.Errorf("look at group %s of failed jobs: %w", id, err)
 	}

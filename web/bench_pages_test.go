@@ -21,7 +21,7 @@ const tables = "'jobs', 'attempts', 'exports', 'files', 'audit', 'job_errors'"
 // [storage.CountCap] for several things, but no page may read what exists.
 const rowsRead = 2 * storage.CountCap
 
-// usage is what PostgreSQL says was read of the tables: by their name, scans from end to end and rows by an index.
+// usage is what PostgreSQL says was read of the tables: by their name, scans from end to end and rows, by an index or by such a scan.
 type usage map[string][2]int64
 
 func (w *world) usage() usage {
@@ -32,7 +32,7 @@ func (w *world) usage() usage {
 			Name        string
 			Scans, Rows int64
 		}
-		err := tx.Raw(`SELECT relname AS name, seq_scan AS scans, coalesce(idx_tup_fetch, 0) + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes i WHERE i.relid = t.relid)::bigint AS rows
+		err := tx.Raw(`SELECT relname AS name, seq_scan AS scans, seq_tup_read + coalesce(idx_tup_fetch, 0) + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes i WHERE i.relid = t.relid)::bigint AS rows
 			FROM pg_stat_user_tables t WHERE schemaname = 'fenceline' AND relname IN (` + tables + `)`).Scan(&rows).Error
 		for _, r := range rows {
 			u[r.Name] = [2]int64{r.Scans, r.Rows}
@@ -82,12 +82,7 @@ func TestPagesReadLittle(t *testing.T) {
 	w.bigWorld(30_000)
 	person, token := w.person("Nadia", ""), w.token("")
 	// The tables are small enough here to be read whole in good faith; a scan is taken only where no index serves.
-	u := must(url.Parse(w.address))(t)
-	q := u.Query()
-	q.Set("application_name", "looks")
-	q.Set("enable_seqscan", "off")
-	u.RawQuery = q.Encode()
-	address := u.String()
+	address := w.addressWith("enable_seqscan", "off")
 	found := w.sampled(t)
 	for _, route := range slices.Sorted(maps.Keys(found)) {
 		who := person
@@ -98,7 +93,7 @@ func TestPagesReadLittle(t *testing.T) {
 			wrong := ""
 			// Twice, because what other connections have read may be counted late: what a page reads, it reads each time.
 			for look := range 2 {
-				if wrong = w.excess(conf, address, path, who); wrong == "" {
+				if wrong = w.excess(conf, address, path, who, 0, rowsRead); wrong == "" {
 					break
 				} else if look == 1 {
 					t.Errorf("GET %s %s", path, wrong)
@@ -108,8 +103,19 @@ func TestPagesReadLittle(t *testing.T) {
 	}
 }
 
-// excess says what one request reads that is too much, empty when nothing is.
-func (w *world) excess(conf Config, address, path string, who creds) string {
+// addressWith is the database's address for requests that are looked at, with a setting of PostgreSQL.
+func (w *world) addressWith(setting, value string) string {
+	u := must(url.Parse(w.address))(w.t)
+	q := u.Query()
+	q.Set("application_name", "looks")
+	q.Set(setting, value)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// excess says what one request reads that is too much, empty when nothing is. So many scans from end to end may be
+// made of each table: of one that is small, PostgreSQL makes them in good faith.
+func (w *world) excess(conf Config, address, path string, who creds, mayScan, mayRead int64) string {
 	w.t.Helper()
 	before := w.usage()
 	status, statements := w.lookAt(conf, address, path, who)
@@ -118,8 +124,8 @@ func (w *world) excess(conf Config, address, path string, who creds) string {
 	}
 	for name, after := range w.usage() {
 		scans, rows := after[0]-before[name][0], after[1]-before[name][1]
-		if scans > 0 || rows > rowsRead {
-			return fmt.Sprintf("reads %s from end to end %d times and %d rows of it by its indexes, in:\n%s", name, scans, rows, strings.Join(statements, "\n"))
+		if scans > mayScan || rows > mayRead {
+			return fmt.Sprintf("reads %s from end to end %d times and %d rows of it, in:\n%s", name, scans, rows, strings.Join(statements, "\n"))
 		}
 	}
 	return ""
