@@ -16,18 +16,18 @@ const (
 	leaseNone     = "none"
 )
 
-// leaseSchemes begin the addresses of services that hand out leases.
-func leaseSchemes() []string {
-	return []string{"redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster", "unix", "redlock", "redlocks", "postgres", "postgresql"}
-}
-
 // leases reads LEASE_URL. The address itself is read when it is opened; nothing of
 // it is repeated here, because it may hold a password.
 func (r *configReader) leases(env string) string {
 	v := r.text(env)
 	scheme, _, address := strings.Cut(v, "://")
-	if !address && !slices.Contains([]string{leaseRedis, leasePostgres, leaseNone}, v) || address && !slices.Contains(leaseSchemes(), scheme) {
-		r.refuse(env, "", "must be redis, postgres, none, or an address that begins with one of %s://", strings.Join(leaseSchemes(), "://, "))
+	backend, known := leaseBackendOf(scheme)
+	switch {
+	case !address && slices.Contains([]string{leaseRedis, leasePostgres, leaseNone}, v):
+	case !address || !known:
+		r.refuse(env, "", "must be redis, postgres, none, or an address that begins with one of %s", leaseSchemes())
+	case backend.open == nil:
+		r.refuse(env, "", "%s:// is not part of this program, which was built without its client: build one with go build -tags %s ./cmd/fenceline", scheme, backend.tag)
 	}
 	return v
 }
@@ -36,6 +36,8 @@ func (r *configReader) leases(env string) string {
 func (a *app) openLeases(ctx context.Context) (err error) {
 	o := jobs.LeaseOptions{Owner: a.name, Prefix: a.conf.Namespace + ":lease:", TTL: a.conf.Lease}
 	address := a.conf.LeaseURL
+	scheme, _, _ := strings.Cut(address, "://")
+	backend, _ := leaseBackendOf(scheme) // the configuration lets no other address through
 	switch address {
 	case leaseNone:
 		a.leases = jobs.AlwaysLeaser{}
@@ -44,10 +46,10 @@ func (a *app) openLeases(ctx context.Context) (err error) {
 		a.leases = a.redis.Leaser(a.name, a.conf.Lease)
 		return nil
 	case leasePostgres:
-		address = cmp.Or(a.conf.DirectURL, a.conf.DatabaseURL)
+		address, backend.open = cmp.Or(a.conf.DirectURL, a.conf.DatabaseURL), jobs.OpenPostgresLeaser
 	}
 	var end func()
-	if a.leases, end, err = jobs.OpenLeaser(ctx, address, o); err == nil {
+	if a.leases, end, err = backend.open(ctx, address, o); err == nil {
 		a.closers = append(a.closers, end)
 	}
 	return err

@@ -32,6 +32,7 @@ func TestLeaseURLIsRefused(t *testing.T) {
 	for value, says := range map[string]string{
 		"zookeper":                     "LEASE_URL: must be redis, postgres, none, or an address",
 		"http://u:hunter2@h":           "LEASE_URL: must be redis, postgres, none, or an address",
+		"etcdx://u:hunter2@h":          "LEASE_URL: must be redis, postgres, none, or an address",
 		"redlock://:hunter2@a,b":       "redlock needs an odd number of independent servers, three or more, and 2 are named",
 		"redlock://:hunter2@a,b,a":     "names the server a twice",
 		"postgres://u:hunter2@[::1/db": "LEASE_URL: must be such as postgres://",
@@ -41,6 +42,24 @@ func TestLeaseURLIsRefused(t *testing.T) {
 		r := s.run("work")
 		if r.code == exitDone || !strings.Contains(r.err, says) || strings.Contains(r.err, "hunter2") {
 			t.Errorf("%s: exit %d: %s", value, r.code, r.err)
+		}
+	}
+}
+
+// A build without a service's client says how to get one with it, before it connects to anything.
+func TestLeaseURLOfAnotherBuild(t *testing.T) {
+	t.Parallel()
+	for _, b := range leaseBackends() {
+		if b.tag == "" || b.open != nil {
+			continue
+		}
+		for _, scheme := range b.schemes {
+			s := newSite(t, redistest.Shared(t))
+			s.env["LEASE_URL"] = scheme + "://u:hunter2@127.0.0.1:1/x"
+			r := s.run("work")
+			if says := "go build -tags " + b.tag + " ./cmd/fenceline"; r.code != exitUsage || !strings.Contains(r.err, says) || strings.Contains(r.err, "hunter2") {
+				t.Errorf("%s: exit %d: %s; want %q", scheme, r.code, r.err, says)
+			}
 		}
 	}
 }

@@ -1,0 +1,8 @@
+//go:build !zookeeper
+
+package main
+
+// zookeeperLeases says what this build lacks.
+func zookeeperLeases() leaseBackend {
+	return leaseBackend{schemes: []string{"zookeeper"}, tag: "zookeeper"}
+}
