@@ -25,7 +25,7 @@ func (w *Worker) export(ctx context.Context, job storage.Job) (storage.Begun, er
 		return storage.Begun{}, err
 	}
 
-	attempt, err = w.store.BeginAttempt(lease.Context(), job.ID, w.name) // ③ who counts
+	attempt, err = w.store.BeginUnder(lease.Context(), job.ID, w.name, lease.Order()) // ③ who counts
 	if err != nil {
 		return storage.Begun{}, err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fenceline/fenceline/storage"
 )
 
 var (
@@ -38,22 +40,8 @@ type LeaseHolder struct {
 	Order LeaseOrder `json:"order,omitzero"`
 }
 
-// LeaseOrder is a number by which a service orders those who held a lease, such as
-// etcd's revision. It is shown beside the fencing token and never instead of it:
-// the protected row is in PostgreSQL, and only a number that PostgreSQL gave out
-// can be checked where the pointer moves. The zero value says that there is none.
-type LeaseOrder struct {
-	Name   string `json:"name,omitempty"` // such as "revision"
-	Number int64  `json:"number,omitempty"`
-}
-
-// String is such as "revision 17", or empty.
-func (o LeaseOrder) String() string {
-	if o.Name == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %d", o.Name, o.Number)
-}
+// LeaseOrder is a number by which a service orders those who held a lease; see [storage.LeaseOrder].
+type LeaseOrder = storage.LeaseOrder
 
 // Lease is a held lease. It is renewed by itself until it is released or lost.
 type Lease struct {

@@ -39,8 +39,11 @@ type Attempt struct {
 	Token    int64        `json:"token"`
 	State    AttemptState `json:"state"`
 	// Verdict is how the attempt came out: the state it had before its files were deleted.
-	Verdict      *AttemptState   `json:"verdict,omitempty"`
-	Worker       string          `json:"worker"`
+	Verdict *AttemptState `json:"verdict,omitempty"`
+	Worker  string        `json:"worker"`
+	// LeaseOrder is the order that the lock service gave to the lease that the attempt began under, for
+	// people: nothing is compared with it. The zero value when the service gives none.
+	LeaseOrder   LeaseOrder      `json:"lease_order,omitzero" gorm:"embedded;embeddedPrefix:lease_order_"`
 	Step         string          `json:"step"`
 	Rows         int64           `json:"rows"`
 	RowsExpected *int64          `json:"rows_expected,omitempty"`

@@ -1,10 +1,14 @@
 package storage_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/storage"
 )
@@ -154,5 +158,36 @@ func TestSnapshotIsForTheNewestTokenOnly(t *testing.T) {
 	}
 	if _, err := sn.Query(w.ctx, "DELETE FROM fenceline.outbox", nil); err == nil {
 		t.Error("a snapshot can write")
+	}
+}
+
+// The order of the lease stands beside the token, for people: a lower one wins as well as a higher one.
+func TestAttemptsKeepTheOrderOfTheirLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, order := range []storage.LeaseOrder{{Name: "revision", Number: 4211}, {Name: "transition"}, {}} {
+		job := w.insert(newJob("sales"))
+		b, err := w.store.BeginUnder(w.ctx, job.ID, "w-1", order)
+		w.must(err)
+		w.must(w.store.Publish(w.ctx, w.seal(b).ID))
+		list, err := w.store.Attempts(w.ctx, job.ExportID, 1)
+		w.must(err)
+		if list[0].Token != b.Token || list[0].LeaseOrder != order {
+			t.Errorf("token %d has the order %q, want %d with %q", list[0].Token, list[0].LeaseOrder, b.Token, order)
+		}
+		said, err := json.Marshal(list[0])
+		w.must(err)
+		if want := fmt.Sprintf(`"lease_order":{"name":%q,"number":%d}`, order.Name, order.Number); strings.Contains(string(said), want) != (order.Name != "") {
+			t.Errorf("of %q JSON says %s", order, said)
+		}
+		if order.Name != "" {
+			w.code("another order", w.tryExec("UPDATE fenceline.attempts SET lease_order_number = 1"), "FL001")
+		}
+	}
+	job := w.insert(newJob("costs")) // a worker of before knows of no order
+	var outcome string
+	w.must(w.query("SELECT outcome FROM fenceline.begin_attempt($1, $2, 'old')", job.ID, uuid.New()).Scan(&outcome))
+	if outcome != "begun" {
+		t.Errorf("an older worker is answered %s", outcome)
 	}
 }

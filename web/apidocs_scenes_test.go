@@ -176,7 +176,7 @@ func (p *probe) jobScenes() {
 	done, attempt := p.published("acme", "jobs", "Jobs", "a.csv", "id\n1\n")
 	fenced, _, _ := p.fenced("acme", "fenced", "Fenced")
 	running := p.job("acme", "running", "Running")
-	p.begin(running, "w-1")
+	p.beginUnder(running, "w-1", 4211)
 	p.playAll(
 		scene{operation: "POST /api/v1/jobs", body: ordersBody, header: key, status: 202},
 		scene{operation: "POST /api/v1/jobs", body: other, header: key, status: 422},
@@ -191,6 +191,7 @@ func (p *probe) jobScenes() {
 		scene{operation: "GET /api/v1/jobs/{id}", fill: made.ID, status: 200},
 		scene{operation: "GET /api/v1/jobs/{id}", fill: done.ID.String(), status: 200, header: []string{"Prefer", "wait=1"}},
 		scene{operation: "GET /api/v1/jobs/{id}", fill: fenced.ID.String(), status: 200},
+		scene{operation: "GET /api/v1/jobs/{id}", fill: running.ID.String(), status: 200},
 		scene{operation: "GET /api/v1/jobs/{id}", fill: note.ID.String(), status: 200},
 		scene{operation: "GET /api/v1/jobs/{id}", fill: note.ID.String(), who: p.globex, status: 404},
 		scene{operation: "GET /api/v1/jobs/{id}/events", fill: done.ID.String(), status: 200},

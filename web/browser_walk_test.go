@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -97,7 +98,7 @@ func richWorld(t *testing.T) (*world, samples) {
 	j, _, _ := w.fenced("acme", "sales?month=2026-10", "বিক্রয়, অক্টোবর · حركة المواد · Sales")
 	w.again(j, "id\n3\n")
 	long := w.job("acme", "k?"+strings.Repeat("warehouse=المستودع-", 12), "Stock "+strings.Repeat("unbreakable", 14))
-	busy := w.begin(long, "host-with-a-very-long-name.example.internal-1234-abcdef")
+	busy := w.beginUnder(long, "host-with-a-very-long-name.example.internal-1234-abcdef", math.MaxInt64)
 	expected := int64(5_000_000)
 	if err := w.store.Heartbeat(w.ctx, busy.ID, storage.Progress{Step: "write", Rows: 3_200_000, Expected: &expected, Bytes: 1}); err != nil {
 		t.Fatal(err)

@@ -143,7 +143,11 @@ func (d *fenceDrawing) nameLine() {
 
 // attemptTitle is an attempt in words, with times in UTC.
 func attemptTitle(a storage.Attempt) string {
-	text := fmt.Sprintf("Attempt %d by %s: %s, began %s", a.Token, a.Worker, attemptChip(a).Text, a.StartedAt.UTC().Format(time.DateTime))
+	token := fmt.Sprint(a.Token)
+	if a.LeaseOrder.Name != "" {
+		token += " · " + a.LeaseOrder.String()
+	}
+	text := fmt.Sprintf("Attempt %s by %s: %s, began %s", token, a.Worker, attemptChip(a).Text, a.StartedAt.UTC().Format(time.DateTime))
 	if a.FinishedAt != nil {
 		text += fmt.Sprintf(", took %s", showDuration(a.FinishedAt.Sub(a.StartedAt)))
 	}

@@ -280,6 +280,12 @@ func (w *world) begin(j storage.Job, worker string) storage.Begun {
 	return must(w.store.BeginAttempt(w.ctx, j.ID, worker))(w.t)
 }
 
+// beginUnder is begin under a lease of a service that gave it an order.
+func (w *world) beginUnder(j storage.Job, worker string, order int64) storage.Begun {
+	w.t.Helper()
+	return must(w.store.BeginUnder(w.ctx, j.ID, worker, storage.LeaseOrder{Name: "revision", Number: order}))(w.t)
+}
+
 // seal writes one file for an attempt and seals it.
 func (w *world) seal(j storage.Job, b storage.Begun, name, content string) {
 	w.t.Helper()

@@ -25,6 +25,25 @@ func (w *world) again(j storage.Job, content string) storage.Begun {
 	return b
 }
 
+// The order of a lease stands beside the token wherever attempts are shown, if its service gave one.
+func TestTheOrderOfALeaseIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Robin", "")
+	j := w.job("acme", "sales", "Sales")
+	b := w.beginUnder(j, "w-1", 4211)
+	w.seal(j, b, "sales.csv", "id\n1\n")
+	w.publish(b)
+	beside, under := fmt.Sprintf(`token <span class="mono">%d</span> · <span class="mono">revision 4211</span>`, b.Token), `</b><span class="under">revision 4211</span></td>`
+	page := w.get(exportPath(j.ExportID), who).want(t, 200, beside, under, fmt.Sprintf("Attempt %d · revision 4211 by w-1", b.Token))
+	if n := strings.Count(page.body, under); n != 2 {
+		t.Errorf("it stands in %d tables, want those of publications and attempts", n)
+	}
+	w.get("/jobs/"+j.ID.String(), who).want(t, 200, under)
+	w.again(j, "id\n2\n")
+	w.get(exportPath(j.ExportID), who).want(t, 200, under).without(t, "· <span", `<span class="under"></span>`)
+}
+
 // withRole is a person of a tenant, or of all when it is empty, with a role.
 func (w *world) withRole(name, tenant string, role storage.Role) creds {
 	w.t.Helper()

@@ -112,6 +112,9 @@ func (d *drill) noteJob(job storage.Job) {
 
 func (d *drill) noteBegun(a storage.Attempt) {
 	what := "took the lease and " + d.jobName(a.JobID)
+	if a.LeaseOrder.Name != "" {
+		what = fmt.Sprintf("took the lease (%s) and %s", a.LeaseOrder, d.jobName(a.JobID))
+	}
 	if d.backend == leaseNone {
 		what = "took " + d.jobName(a.JobID)
 	}

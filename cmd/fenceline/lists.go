@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -73,13 +74,17 @@ func (c *cli) jobCmd() *cobra.Command {
 }
 
 func attemptTable(w io.Writer, attempts []storage.Attempt) {
-	fmt.Fprintln(w, "TOKEN\tSTATE\tWHY\tWORKER\tROWS\tBYTES\tSTARTED\tENDED")
+	order := func(string) string { return "" } // the column is there when a lock service gave an order
+	if slices.ContainsFunc(attempts, func(a storage.Attempt) bool { return a.LeaseOrder.Name != "" }) {
+		order = func(text string) string { return text + "\t" }
+	}
+	fmt.Fprintf(w, "TOKEN\t%sSTATE\tWHY\tWORKER\tROWS\tBYTES\tSTARTED\tENDED\n", order("LEASE"))
 	for _, a := range attempts {
 		state := string(a.State)
 		if a.State == storage.AttemptDeleted && a.Verdict != nil {
 			state = string(*a.Verdict) + ", swept"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.Token, state, orDash(a.Reason), a.Worker, a.Rows, a.Bytes, stamp(&a.StartedAt), stamp(a.FinishedAt))
+		fmt.Fprintf(w, "%d\t%s%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.Token, order(cmp.Or(a.LeaseOrder.String(), "-")), state, orDash(a.Reason), a.Worker, a.Rows, a.Bytes, stamp(&a.StartedAt), stamp(a.FinishedAt))
 	}
 }
 

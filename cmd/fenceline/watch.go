@@ -88,7 +88,7 @@ func (b *bar) show(job storage.Job, working *storage.Attempt) {
 	}
 	if a := working; a != nil {
 		step = a.Step
-		line = fmt.Sprintf("%s %s  attempt %d, token %d, %s, %d rows, %d bytes", drawBar(*a), job.State, a.Number, a.Token, a.Step, a.Rows, a.Bytes)
+		line = fmt.Sprintf("%s %s  attempt %d, %s, %s, %d rows, %d bytes", drawBar(*a), job.State, a.Number, tokenOf(*a), a.Step, a.Rows, a.Bytes)
 	}
 	if b.live {
 		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
@@ -96,6 +96,14 @@ func (b *bar) show(job storage.Job, working *storage.Attempt) {
 		fmt.Fprintln(b.out, line)
 	}
 	b.last = step
+}
+
+// tokenOf is the token of an attempt, and beside it the order of its lease if its service gave one.
+func tokenOf(a storage.Attempt) string {
+	if a.LeaseOrder.Name == "" {
+		return fmt.Sprintf("token %d", a.Token)
+	}
+	return fmt.Sprintf("token %d · %s", a.Token, a.LeaseOrder)
 }
 
 // plainProgress is what a plain job at work has reported; empty for nothing.

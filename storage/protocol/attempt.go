@@ -21,8 +21,9 @@ const (
 	Granted        = "granted" // the snapshot
 )
 
-// Begin is begin_attempt: the job's next attempt, with its token.
-func (w *World) Begin(j JobID) (AttemptID, Outcome) {
+// Begin is begin_attempt: the job's next attempt, with its token, under a lease of
+// the given order; 0 for none.
+func (w *World) Begin(j JobID, order int64) (AttemptID, Outcome) {
 	job := &w.jobs[j]
 	if job.State == "" {
 		return 0, Outcome{Is: Unknown}
@@ -44,7 +45,7 @@ func (w *World) Begin(j JobID) (AttemptID, Outcome) {
 	a := AttemptID(len(w.attempts))
 	job.Attempts++
 	w.attempts = append(w.attempts, Attempt{
-		Export: job.Export, Job: j, Number: job.Attempts, Token: e.Issued, State: AttemptRunning, Step: "read",
+		Export: job.Export, Job: j, Number: job.Attempts, Token: e.Issued, Order: order, State: AttemptRunning, Step: "read",
 	})
 	w.places = append(w.places, place{export: job.Export, token: e.Issued})
 	job.State, job.Waiting, job.Holder = JobRunning, "", a

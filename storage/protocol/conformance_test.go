@@ -32,7 +32,7 @@ type step struct {
 	job                            protocol.JobID
 	attempt                        protocol.AttemptID
 	rows                           int64
-	token                          int64
+	token, order                   int64
 	ending                         protocol.Ending
 	later, every, lost, superseded bool
 }
@@ -42,7 +42,7 @@ func (s step) String() string {
 	for _, part := range []struct {
 		name string
 		n    int64
-	}{{"export", int64(s.export)}, {"job", int64(s.job)}, {"attempt", int64(s.attempt)}, {"token", s.token}} {
+	}{{"export", int64(s.export)}, {"job", int64(s.job)}, {"attempt", int64(s.attempt)}, {"token", s.token}, {"order", s.order}} {
 		if part.n != 0 {
 			text += fmt.Sprintf(" %s %d", part.name, part.n)
 		}
@@ -177,6 +177,7 @@ func (p plan) arguments(s step) step {
 		}
 	case "begin":
 		s.job = p.job(func(j protocol.Job) bool { return j.State == protocol.JobQueued && j.Due })
+		s.order = int64(p.ref.Attempts()) % 3 // none, rises and falls: no law looks at it
 	case "make due", "wait for lease":
 		s.job = p.job(func(j protocol.Job) bool { return j.State == protocol.JobQueued })
 	case "cancel":

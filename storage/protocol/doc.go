@@ -40,7 +40,8 @@
 // # What is not in it
 //
 // Time: an attempt has been silent for too long or it has not, a job is due or it is
-// not, and tests decide which. Leases and Redis: no law depends on them (L9). The
-// sizes and hashes of files: a file is there or it is not. Transactions that are
-// rolled back: they have not happened.
+// not, and tests decide which. Leases and Redis: no law depends on them (L9); the order
+// of a lease is kept with its attempt and never looked at. The sizes and hashes of
+// files: a file is there or it is not. Transactions that are rolled back: they have
+// not happened.
 package protocol

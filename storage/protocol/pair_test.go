@@ -162,8 +162,12 @@ func (p *pair) addJob(s step) (want, got string) {
 }
 
 func (p *pair) begin(s step) (want, got string) {
-	a, out := p.ref.Begin(s.job)
-	b, err := p.store.BeginAttempt(p.ctx, p.jobs[s.job].ID, "w")
+	a, out := p.ref.Begin(s.job, s.order)
+	var order storage.LeaseOrder
+	if s.order != 0 {
+		order = storage.LeaseOrder{Name: "revision", Number: s.order}
+	}
+	b, err := p.store.BeginUnder(p.ctx, p.jobs[s.job].ID, "w", order)
 	if a != 0 {
 		p.attempts = append(p.attempts, b)
 		row := p.ref.Attempt(a)

@@ -22,8 +22,8 @@ const rowsSQL = `
 		coalesce(error, '-'), finished_at IS NOT NULL)
 	FROM fenceline.jobs
 	UNION ALL
-	SELECT id, format('attempt: of {%s} number %s token %s %s verdict %s step %s rows %s reason %s error %s fenced by %s silent %s probe %s %s files %s ended %s replaced %s',
-		job_id, number, token, state, coalesce(verdict, '-'), step, rows, coalesce(reason, '-'), coalesce(error, '-'), coalesce(fenced_by, 0),
+	SELECT id, format('attempt: of {%s} number %s token %s order %s %s verdict %s step %s rows %s reason %s error %s fenced by %s silent %s probe %s %s files %s ended %s replaced %s',
+		job_id, number, token, coalesce(lease_order_name || ' ' || lease_order_number, '-'), state, coalesce(verdict, '-'), step, rows, coalesce(reason, '-'), coalesce(error, '-'), coalesce(fenced_by, 0),
 		heartbeat_at < clock_timestamp() - interval '30 minutes', probes,
 		CASE WHEN probe_at IS NULL THEN '-' WHEN probe_at <= clock_timestamp() THEN 'due' ELSE 'later' END,
 		(SELECT count(*) FROM fenceline.files WHERE attempt_id = a.id), finished_at IS NOT NULL, replaced_at IS NOT NULL)
@@ -89,8 +89,8 @@ func referenceRows(w *protocol.World) (lines []string) {
 	}
 	for a := protocol.AttemptID(1); a <= w.Attempts(); a++ {
 		if x := w.Attempt(a); x.State != "" {
-			add("attempt %d: of %d number %d token %d %s verdict %s step %s rows %d reason %s error %s fenced by %d silent %s probe %d %s files %d ended %s replaced %s",
-				a, x.Job, x.Number, x.Token, x.State, dash(string(x.Verdict)), x.Step, x.Rows, dash(x.Reason), dash(x.Error), x.FencedBy, tf(x.Silent),
+			add("attempt %d: of %d number %d token %d order %s %s verdict %s step %s rows %d reason %s error %s fenced by %d silent %s probe %d %s files %d ended %s replaced %s",
+				a, x.Job, x.Number, x.Token, orderOf(x), x.State, dash(string(x.Verdict)), x.Step, x.Rows, dash(x.Reason), dash(x.Error), x.FencedBy, tf(x.Silent),
 				x.Probes, dash(string(x.Probe)), min(x.AsOf, 1), tf(!x.State.Unfinished()), tf(x.Verdict == protocol.AttemptSuperseded))
 		}
 	}
@@ -102,6 +102,13 @@ func referenceRows(w *protocol.World) (lines []string) {
 }
 
 func tf(b bool) string { return fmt.Sprint(b)[:1] }
+
+func orderOf(a protocol.Attempt) string {
+	if a.Order == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("revision %d", a.Order)
+}
 
 func dash(s string) string {
 	if s == "" {

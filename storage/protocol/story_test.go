@@ -239,7 +239,7 @@ func (s *story) beginAttempt(w *worker, number int) AttemptID {
 		s.tell("worker %d reads data version %d", number, w.asOf)
 		return 0
 	}
-	a, out := s.world.Begin(j)
+	a, out := s.world.Begin(j, 0)
 	s.tell("worker %d begins job %d: %s, attempt %d, token %d", number, j, out.Is, a, s.world.Attempt(a).Token)
 	if a != 0 {
 		w.attempt, w.phase = a, begun
@@ -450,7 +450,7 @@ func (s *story) finish(j JobID) *Violation {
 		return nil
 	}
 	w.MakeDue(j)
-	a, out := w.Begin(j)
+	a, out := w.Begin(j, 0)
 	if v := s.laws.Check(w, a); a == 0 || v != nil {
 		return v
 	}

@@ -87,6 +87,7 @@ type Attempt struct {
 	Job            JobID
 	Number         int
 	Token          int64
+	Order          int64 // of its lease; 0 for none
 	State, Verdict AttemptState
 	Step           string
 	Rows           int64
