@@ -202,17 +202,12 @@ func (s *Store) CancelJob(ctx context.Context, scope Scope, id uuid.UUID) (JobSt
 // DeleteExport deletes an export, softly: nothing publishes to it any more, its
 // jobs are cancelled, and its files go with a later clean-up; until then
 // [Store.RestoreExport] brings it back. Its key is not given to another. [ErrOnHold]
-// when it is on hold, [ErrPinned] when it is pinned; see [Store.UnpinExport].
-func (s *Store) DeleteExport(ctx context.Context, scope Scope, id uuid.UUID) error {
-	if _, err := s.Export(ctx, scope, id); err != nil {
-		return err
-	}
-	done, err := s.pool.Exec(ctx, "UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL AND pinned_at IS NULL", id)
+// when it is on hold, [ErrPinned] when it is pinned; see [Store.UnpinExport]. With an
+// entry, whose action and object it fills in, the log says so exactly when it is done.
+func (s *Store) DeleteExport(ctx context.Context, scope Scope, id uuid.UUID, log ...AuditEntry) error {
+	err := s.deleteExport(ctx, scope, id, log)
 	if err != nil {
-		return fmt.Errorf("delete export %s: %w", id, onHold(err))
-	}
-	if x, err := s.anyExport(ctx, scope, id); done.RowsAffected() == 0 && err == nil && x.DeletedAt == nil {
-		return fmt.Errorf("delete export %s: %w", id, ErrPinned)
+		return fmt.Errorf("delete export %s: %w", id, err)
 	}
 	_, err = s.pool.Exec(ctx, `SELECT fenceline.cancel_job(id) FROM fenceline.jobs WHERE export_id = $1 AND state IN ('queued', 'running')`, id)
 	if err != nil {

@@ -1,9 +1,12 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,6 +94,46 @@ func (s *Store) holdOn(ctx context.Context, e Export) (*LegalHold, error) {
 	return &list[0], nil
 }
 
+// deleteExport marks an export as deleted, with what the log says of it.
+func (s *Store) deleteExport(ctx context.Context, scope Scope, id uuid.UUID, log []AuditEntry) error {
+	x, err := s.anyExport(ctx, scope, id)
+	if err != nil {
+		return err
+	}
+	details, err := json.Marshal(map[string]any{"title": plainText(cmp.Or(x.Title, x.Key), 300)})
+	if err != nil {
+		return err
+	}
+	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		done := tx.Exec("UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = ? AND deleted_at IS NULL AND pinned_at IS NULL", id)
+		if done.Error != nil {
+			return onHold(done.Error)
+		}
+		if done.RowsAffected == 0 {
+			return s.whyNotDeleted(ctx, scope, id)
+		}
+		for _, e := range log {
+			e.Action, e.ObjectKind, e.ObjectID, e.Tenant, e.Details = "export.deleted", "export", id.String(), &x.Tenant, details
+			if err := auditIn(tx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// whyNotDeleted says why an export was not deleted just now.
+func (s *Store) whyNotDeleted(ctx context.Context, scope Scope, id uuid.UUID) error {
+	x, err := s.anyExport(ctx, scope, id)
+	switch {
+	case err != nil:
+		return err
+	case x.DeletedAt != nil:
+		return ErrNotFound
+	}
+	return ErrPinned
+}
+
 // Holds lists the holds of a scope that are not released, the newest first, at most 1,000.
 func (s *Store) Holds(ctx context.Context, scope Scope) ([]LegalHold, error) {
 	list := []LegalHold{}
@@ -123,23 +166,25 @@ func (s *Store) PinExport(ctx context.Context, scope Scope, id uuid.UUID, attemp
 	return s.setPin(ctx, scope, id, attempt, "pinned_at = clock_timestamp(), pinned_by = ?, pin_note = ?", []any{plainText(e.Actor, 200), plainText(note, 1000)}, e)
 }
 
-// UnpinExport takes a pin back.
+// UnpinExport takes the pin of an export back, or with an attempt that of one
+// publication of it. [ErrNotFound] when it has none.
 func (s *Store) UnpinExport(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, e AuditEntry) error {
 	e.Action = "export.unpinned"
-	return s.setPin(ctx, scope, id, attempt, "pinned_at = NULL, pinned_by = NULL, pin_note = NULL", nil, e)
+	return s.setPin(ctx, scope, id, attempt, "pinned_at = NULL, pinned_by = NULL, pin_note = NULL", nil, e, "pinned_at IS NOT NULL")
 }
 
-func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, set string, args []any, e AuditEntry) error {
-	sql := "UPDATE fenceline.exports SET " + set + " WHERE id = ? AND deleted_at IS NULL"
+func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, set string, args []any, e AuditEntry, where ...string) error {
+	only := strings.Join(append([]string{""}, where...), " AND ")
+	sql := "UPDATE fenceline.exports SET " + set + " WHERE id = ? AND deleted_at IS NULL" + only
 	args = append(args, id)
 	if attempt != nil {
-		sql = "UPDATE fenceline.attempts SET " + set + " WHERE export_id = ? AND id = ? AND state IN ('published', 'superseded') AND doomed_at IS NULL"
+		sql = "UPDATE fenceline.attempts SET " + set + " WHERE export_id = ? AND id = ? AND state IN ('published', 'superseded') AND doomed_at IS NULL" + only
 		args = append(args, *attempt)
 	}
 	err := s.keepExport(ctx, scope, id, e, func(tx *gorm.DB, _ keptExport) error {
 		done := tx.Exec(sql, args...)
 		if done.Error == nil && done.RowsAffected == 0 {
-			return ErrNotFound // deleted, or the files of the publication go already
+			return ErrNotFound // deleted, not pinned, or the files of the publication go already
 		}
 		return done.Error
 	})

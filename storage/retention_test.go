@@ -144,6 +144,9 @@ func TestACurrentPublicationExpires(t *testing.T) {
 	if res := s.run(ruled); res.Expired != 1 || res.Planned != 1 {
 		t.Errorf("the run: %+v", res)
 	}
+	if runs, err := s.store.SweepRuns(s.ctx, 1); err != nil || len(runs) != 1 || runs[0].Expired != 1 {
+		t.Errorf("the record of the run: %+v, %v", runs, err)
+	}
 	s.there(old, b, true) // its files go with a later run
 	if _, err := s.store.Export(s.ctx, everything, old.ExportID); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("the expired export: %v", err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
 )
 
 // applyBatch is how many rows are looked at anew in one statement when a rule, a pin or a hold has changed.
@@ -53,15 +55,28 @@ func (r *sweepRun) expire(ctx context.Context, items []SweepItem) error {
 	for i, it := range items {
 		ids[i] = it.Export
 	}
-	taken, err := r.taken(ctx, "SELECT fenceline.expire_exports($1::uuid[])", texts(ids))
+	expired := 0
+	err := r.store.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { // with its entries: all of it, or nothing
+		var taken []uuid.UUID
+		if err := tx.Raw("SELECT fenceline.expire_exports(?::uuid[])", textArray(texts(ids))).Scan(&taken).Error; err != nil {
+			return recoveryNeeded(err)
+		}
+		expired = len(taken)
+		return r.logExpired(tx, items, taken)
+	})
 	if err != nil {
-		return fmt.Errorf("let exports expire: %w", recoveryNeeded(err))
+		return fmt.Errorf("let exports expire: %w", err)
 	}
 	r.res.Planned += len(items)
-	r.res.Expired += len(taken)
-	r.res.Skipped += len(items) - len(taken)
+	r.res.Expired += expired
+	r.res.Skipped += len(items) - expired
+	return nil
+}
+
+// logExpired writes down those of the items that were taken.
+func (r *sweepRun) logExpired(tx *gorm.DB, items []SweepItem, taken []uuid.UUID) error {
 	for _, it := range items {
-		if !taken[it.Export] {
+		if !slices.Contains(taken, it.Export) {
 			continue
 		}
 		details, err := json.Marshal(map[string]any{"because": it.Why, "run": r.res.ID})
@@ -69,7 +84,7 @@ func (r *sweepRun) expire(ctx context.Context, items []SweepItem) error {
 			return err
 		}
 		e := AuditEntry{Actor: "clean-up", ActorKind: ActorSystem, Tenant: &it.Tenant, Action: "export.expired", ObjectKind: "export", ObjectID: it.Export.String(), Details: details}
-		if err := r.store.Audit(ctx, e); err != nil {
+		if err := auditIn(tx, e); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,7 @@ type SweepRun struct {
 	Skipped    int64      `json:"skipped"`
 	Bytes      int64      `json:"bytes"`
 	Failed     int64      `json:"failed"`
+	Expired    int64      `json:"expired"` // exports whose time was over, which were deleted softly
 	// Stopped says why it ended: done (nothing is left), limit or time (the next run goes on), interrupted (by a
 	// signal), off, share (too much at once), unsafe, failures (too many), killed, error. nil while it runs.
 	Stopped *string `json:"stopped,omitempty"`
@@ -85,9 +86,9 @@ func (r *sweepRun) record(ctx context.Context, failure error) (off bool, err err
 	}
 	res := r.res
 	err = r.store.pool.QueryRow(ctx, `UPDATE fenceline.sweeps SET finished_at = CASE WHEN $2 <> '' THEN clock_timestamp() END, stopped = nullif($2, ''), error = $3,
-			planned = $4, condemned = $5, deleted = $6, probed = $7, skipped = $8, bytes = $9, failed = $10
+			planned = $4, condemned = $5, deleted = $6, probed = $7, skipped = $8, bytes = $9, failed = $10, expired = $11
 		WHERE id = $1 RETURNING (SELECT sweep_off_at IS NOT NULL FROM fenceline.installation)`,
-		res.ID, res.Stopped, text, res.Planned, res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Bytes, res.Failed).Scan(&off)
+		res.ID, res.Stopped, text, res.Planned, res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Bytes, res.Failed, res.Expired).Scan(&off)
 	if err != nil {
 		return off, fmt.Errorf("record the clean-up: %w", err)
 	}

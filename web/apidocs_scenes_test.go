@@ -376,6 +376,7 @@ func (p *probe) keepScenes() {
 		scene{operation: "POST " + one + "/pin", fill: fill, body: note, who: p.globex, status: 404},
 		scene{operation: "DELETE " + one, fill: fill, status: 409},
 		scene{operation: "POST " + one + "/unpin", fill: fill, status: 200},
+		scene{operation: "POST " + one + "/unpin", fill: fill, status: 404},
 		scene{operation: "POST " + one + "/unpin", fill: fill, query: "attempt=" + attempt.ID.String(), status: 200},
 		scene{operation: "POST " + one + "/unpin", fill: fill, query: "attempt=x", status: 422},
 		scene{operation: "POST " + one + "/hold", fill: fill, body: note, status: 200},

@@ -157,7 +157,7 @@ func (s *Server) apiPin(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// apiUnpin takes the pin of an export back, or with ?attempt= that of a publication.
+// apiUnpin takes the pin of an export back, or with ?attempt= that of a publication; 404 when it has none.
 func (s *Server) apiUnpin(w http.ResponseWriter, r *http.Request) error {
 	return s.keepOne(w, r, auditUnpinned, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) error {
 		var attempt *uuid.UUID
@@ -193,15 +193,8 @@ func (s *Server) apiRelease(w http.ResponseWriter, r *http.Request) error {
 
 // apiDeleteExport deletes an export, softly; a pinned one is to be unpinned first.
 func (s *Server) apiDeleteExport(w http.ResponseWriter, r *http.Request) error {
-	return s.keepOne(w, r, auditDeleted, func(scope storage.Scope, id uuid.UUID, _ storage.AuditEntry) error {
-		e, err := s.store.Export(r.Context(), scope, id)
-		if err != nil {
-			return err
-		}
-		if err := s.store.DeleteExport(r.Context(), scope, id); err != nil {
-			return err
-		}
-		return s.audit(r, auditDeleted, exportObject(e), map[string]any{"title": exportName(e)})
+	return s.keepOne(w, r, auditDeleted, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) error {
+		return s.store.DeleteExport(r.Context(), scope, id, e)
 	})
 }
 

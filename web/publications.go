@@ -95,14 +95,14 @@ func (s *Server) deleteForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	who := of(r).principal
-	e, err := s.store.Export(r.Context(), who.scope, id)
+	if _, err := s.store.Export(r.Context(), who.scope, id); err != nil {
+		return err
+	}
+	e, err := auditEntry(r, auditDeleted, object{}, nil)
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteExport(r.Context(), who.scope, id); err != nil {
-		return err
-	}
-	if err := s.audit(r, auditDeleted, exportObject(e), map[string]any{"title": exportName(e)}); err != nil {
+	if err := s.store.DeleteExport(r.Context(), who.scope, id, e); err != nil {
 		return err
 	}
 	s.log.Info("export deleted", "request_id", of(r).id, "export", id, "who", who.name)

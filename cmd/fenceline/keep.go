@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -170,20 +170,11 @@ func (c *cli) deleteExport(ctx context.Context, s *storage.Store, id uuid.UUID, 
 		return usageError("deleting %q takes %d files (%d bytes) and cancels %d jobs; add --yes to do it", e.Title, w.Files, w.Bytes, w.Jobs)
 	}
 	if unpin {
-		if err := s.UnpinExport(ctx, everything, id, nil, byCommandLine()); err != nil {
+		if err := s.UnpinExport(ctx, everything, id, nil, byCommandLine()); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 	}
-	if err := s.DeleteExport(ctx, everything, id); err != nil {
-		return err
-	}
-	details, err := json.Marshal(map[string]any{"title": e.Title})
-	if err != nil {
-		return err
-	}
-	entry := byCommandLine()
-	entry.Tenant, entry.Action, entry.ObjectKind, entry.ObjectID, entry.Details = &e.Tenant, "export.deleted", "export", id.String(), details
-	return s.Audit(ctx, entry)
+	return s.DeleteExport(ctx, everything, id, byCommandLine())
 }
 
 func (c *cli) exportRestoreCmd() *cobra.Command {

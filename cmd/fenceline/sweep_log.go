@@ -109,9 +109,9 @@ func (c *cli) sayStatusOf(ctx context.Context, store *storage.Store, waiting []s
 }
 
 func sayRuns(w io.Writer, runs []storage.SweepRun) {
-	fmt.Fprintln(w, "\nRUN\tSTARTED\tSTOPPED\tPLANNED\tCONDEMNED\tDELETED\tPROBED\tSKIPPED\tFAILED\tBYTES\tERROR")
+	fmt.Fprintln(w, "\nRUN\tSTARTED\tSTOPPED\tPLANNED\tCONDEMNED\tDELETED\tEXPIRED\tPROBED\tSKIPPED\tFAILED\tBYTES\tERROR")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", r.ID, stamp(&r.StartedAt), orDash(r.Stopped), r.Planned, r.Condemned, r.Deleted, r.Probed,
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", r.ID, stamp(&r.StartedAt), orDash(r.Stopped), r.Planned, r.Condemned, r.Deleted, r.Expired, r.Probed,
 			r.Skipped, r.Failed, r.Bytes, inCell(orDash(r.Error)))
 	}
 }
