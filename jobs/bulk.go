@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/secret"
 	"github.com/fenceline/fenceline/storage"
@@ -38,7 +39,7 @@ func (d *Dispatcher) DispatchAll(ctx context.Context, tx storage.Tx, items []Ite
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dispatch %d jobs: %w", len(items), err)
+		return nil, fmt.Errorf("dispatch %s: %w", count.Of(len(items), "job"), err)
 	}
 	return receipts, nil
 }
@@ -112,7 +113,7 @@ func (d *Dispatcher) Chain(ctx context.Context, tx storage.Tx, items []Item, opt
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dispatch a chain of %d jobs: %w", len(items), err)
+		return nil, fmt.Errorf("dispatch a chain of %s: %w", count.Of(len(items), "job"), err)
 	}
 	return receipts, nil
 }
@@ -179,7 +180,7 @@ func (d *Dispatcher) Batch(ctx context.Context, tx storage.Tx, r BatchRequest) (
 		return err
 	})
 	if err != nil {
-		return storage.Batch{}, nil, fmt.Errorf("dispatch a batch of %d jobs: %w", len(list), err)
+		return storage.Batch{}, nil, fmt.Errorf("dispatch a batch of %s: %w", count.Of(len(list), "job"), err)
 	}
 	return b, receipts, nil
 }

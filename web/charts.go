@@ -120,7 +120,7 @@ func throughputChart(h storage.History) chart {
 // waitChart shows how long jobs waited that ended in each span.
 func waitChart(h storage.History) chart {
 	c := chart{ID: "waits", Title: "Wait from due to begun, per " + spanName(h.Step),
-		Summary:    fmt.Sprintf("Half of %s jobs waited at most %s, 95 of a hundred at most %s.", showNumber(h.Total.Waits), showDuration(h.Total.Wait(.5)), showDuration(h.Total.Wait(.95))),
+		Summary:    fmt.Sprintf("Half of %s waited at most %s, 95 of a hundred at most %s.", howMany(h.Total.Waits, "job"), showDuration(h.Total.Wait(.5)), showDuration(h.Total.Wait(.95))),
 		Legend:     []formOption{{"c-p50", "median", false}, {"c-p95", "95 of a hundred", false}},
 		Heads:      []string{"Jobs", "Mean", "Median", "95 of a hundred"},
 		EmptyTitle: "No job that began once has ended in this window."}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -112,28 +113,21 @@ func (v cleanupView) Run() confirmation {
 		}
 		n := showCount(w.Due)
 		if w.Action == "condemn" {
-			parts = append(parts, "condemns "+n+" silent "+plural(w.Due, "attempt"))
+			parts = append(parts, "condemns "+n+" silent "+count.Noun(w.Due, "attempt"))
 			continue
 		}
 		if w.Action == "expire" {
-			parts = append(parts, "deletes "+n+" "+plural(w.Due, "export")+" whose time is over, to lose files later")
+			parts = append(parts, "deletes "+n+" "+count.Noun(w.Due, "export")+" whose time is over, to lose files later")
 			continue
 		}
 		bytes += w.Bytes
-		parts = append(parts, "deletes the files of "+n+" "+plural(w.Due, "attempt")+" ("+w.Reason+")")
+		parts = append(parts, "deletes the files of "+n+" "+count.Noun(w.Due, "attempt")+" ("+w.Reason+")")
 	}
 	text := "Nothing is due to be deleted now; folders of deleted attempts are looked at again."
 	if len(parts) > 0 {
 		text = "It " + strings.Join(parts, ", ") + ": " + showSize(bytes) + " in all. Deleted files do not come back. Current files stay."
 	}
 	return confirmation{ID: "run-sweep", Label: "Run now", Action: "/cleanup/run", Button: "Clean up now", Text: text, Safe: len(parts) == 0}
-}
-
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
 }
 
 // cleanupPage shows what the clean-up did and will do, for all tenants at once, to those who see them all.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -98,7 +99,7 @@ func (s *Server) openPublished(ctx context.Context, e storage.Export, p publicat
 	}
 	if f.Size() != file.Size {
 		_ = f.Close()
-		return opened{}, fmt.Errorf("file %q of attempt %s has %d bytes, %d were published", file.Name, p.attempt, f.Size(), file.Size)
+		return opened{}, fmt.Errorf("file %q of attempt %s has %s, %d were published", file.Name, p.attempt, count.Of(f.Size(), "byte"), file.Size)
 	}
 	return opened{p, file, e, f}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -102,7 +103,7 @@ func (s *Server) onFailed(w http.ResponseWriter, r *http.Request, done string, d
 		}
 		if n != *confirm {
 			return &failure{http.StatusConflict, "count-differs", "It would be another number of jobs",
-				fmt.Sprintf("%d failed jobs match, not %d. Look at them again and confirm %d.", n, *confirm, n)}
+				fmt.Sprintf("%s %s, not %d. Look again and confirm %d.", count.Of(n, "failed job"), count.Verb(n, "matches", "match"), *confirm, n)}
 		}
 	}
 	n, err := do(r.Context(), who.scope, f)

@@ -232,7 +232,7 @@ func failedDone(q url.Values) string {
 	if err != nil || n < 0 {
 		return ""
 	}
-	jobs := upperFirst(countOf(n, "job", "jobs"))
+	jobs := upperFirst(countOf(n, "job"))
 	switch q.Get("did") {
 	case "retry":
 		return jobs + " queued again."

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/tabular"
 	"github.com/fenceline/fenceline/storage"
@@ -26,6 +27,9 @@ func showNumber(n int64) string {
 	}
 	return sign + digits
 }
+
+// howMany is a number of things with its noun, which is given in the singular.
+func howMany(n int64, noun string) string { return showNumber(n) + " " + count.Noun(n, noun) }
 
 // showCount is a count that [storage.CountCap] may have cut short.
 func showCount(n int64) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -175,7 +176,7 @@ func doneText(q url.Values) string {
 	if err != nil || n < 0 {
 		return ""
 	}
-	jobs := countOf(n, "job", "jobs")
+	jobs := countOf(n, "job")
 	switch q.Get("did") {
 	case "cancel":
 		return upperFirst(jobs) + " cancelled. What runs is shown as cancelling until its worker confirms."
@@ -186,11 +187,8 @@ func doneText(q url.Values) string {
 }
 
 // countOf is a number with its noun and the verb of a sentence about what was done.
-func countOf(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one + " was"
-	}
-	return showNumber(n) + " " + many + " were"
+func countOf(n int64, noun string) string {
+	return showNumber(n) + " " + count.Noun(n, noun) + count.Verb(n, " was", " were")
 }
 
 // bulkView asks whether to do something to all jobs that match.

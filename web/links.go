@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -317,7 +317,7 @@ func (s *Server) linkPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := sharedView{behindLink: b, Address: "/l/" + r.PathValue("secret") + "/file"}
 	if b.MaxUses != nil {
-		v.Left = fmt.Sprint(*b.MaxUses - b.Uses)
+		v.Left = count.Of(*b.MaxUses-b.Uses, "more time")
 	}
 	return s.render(w, r, http.StatusOK, "shared", v)
 }

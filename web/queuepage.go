@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -52,10 +53,7 @@ func (q queueRow) Pause() confirmation {
 }
 
 func countWaiting(n int64) string {
-	if n == 1 {
-		return "1 job that is due"
-	}
-	return showCount(n) + " jobs that are due"
+	return showCount(n) + " " + count.Noun(n, "job") + " that " + count.Verb(n, "is", "are") + " due"
 }
 
 // workerRow is a worker with what it works on.
@@ -251,7 +249,7 @@ func limitState(l storage.Limit) (chip, string) {
 		if l.Failures == 1 {
 			return chip{"published", "closed"}, "1 failure remembered"
 		}
-		return chip{"published", "closed"}, fmt.Sprintf("%d failures remembered", l.Failures)
+		return chip{"published", "closed"}, count.Of(l.Failures, "failure") + " remembered"
 	case "held":
 		return chip{"running", "held"}, "one at a time"
 	case "left":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -23,12 +25,18 @@ var templateFiles embed.FS
 // pages are the templates, one set per page.
 type pages map[string]*template.Template
 
+// wide is a number of any whole type, as templates hand it on.
+func wide(n any) int64 { return reflect.ValueOf(n).Int() }
+
 // newPages parses what was embedded at build time; a mistake in it is one of the program.
 func newPages(a assets) pages {
 	funcs := template.FuncMap{
 		"asset":     func(name string) string { return a.urls[name] },
 		"number":    showNumber,
 		"count":     showCount,
+		"things":    func(n any, noun string) string { return howMany(wide(n), noun) },
+		"noun":      func(n any, noun string) string { return count.Noun(wide(n), noun) },
+		"verb":      func(n any, one, many string) string { return count.Verb(wide(n), one, many) },
 		"size":      showSize,
 		"duration":  showDuration,
 		"shortHash": shortHash,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/web/password"
@@ -135,17 +136,17 @@ func (s *Server) showUser(w http.ResponseWriter, r *http.Request, status int, u 
 	v.Fields = roleFields(of(r).principal, string(u.Role), u.TenantName())
 	at := "/settings/users/" + u.ID.String()
 	toggle := confirmation{ID: "disable", Label: "Disable", Button: "Disable " + cut(u.Name, 40), Action: at + "/disable",
-		Text: fmt.Sprintf("%d sessions end at once, and nobody signs in as this user until it is enabled again.", len(list))}
+		Text: fmt.Sprintf("%s %s at once, and nobody signs in as this user until it is enabled again.", count.Of(len(list), "session"), count.Verb(len(list), "ends", "end"))}
 	if u.DisabledAt != nil {
 		toggle = confirmation{ID: "enable", Label: "Enable", Button: "Enable", Action: at + "/enable", Text: "The user may sign in again.", Safe: true}
 	}
 	v.Choices = []confirmation{
 		{ID: "password", Label: "New password", Button: "Make a new password", Action: at + "/password",
-			Text: fmt.Sprintf("A password is made and shown once. The old one no longer works, and %d sessions end.", len(list))},
-		{ID: "signout", Label: "End sessions", Button: "End them", Action: at + "/signout", Text: fmt.Sprintf("%d sessions end. The user may sign in again.", len(list))},
+			Text: fmt.Sprintf("A password is made and shown once. The old one no longer works, and %s %s.", count.Of(len(list), "session"), count.Verb(len(list), "ends", "end"))},
+		{ID: "signout", Label: "End sessions", Button: "End them", Action: at + "/signout", Text: fmt.Sprintf("%s %s. The user may sign in again.", count.Of(len(list), "session"), count.Verb(len(list), "ends", "end"))},
 		toggle,
 		{ID: "remove", Label: "Remove", Button: "Remove for good", Action: at + "/remove",
-			Text: fmt.Sprintf("The user and %d sessions go. What was asked for keeps the name; API tokens go on.", len(list))},
+			Text: fmt.Sprintf("The user and %s go. What was asked for keeps the name; API tokens go on.", count.Of(len(list), "session"))},
 	}
 	return s.showSettings(w, r, status, v)
 }

@@ -91,7 +91,7 @@ const (
 
 // stepProgress is how far an attempt is by what it reports.
 func stepProgress(step string, rows int64, expected *int64) progress {
-	written := showNumber(rows) + " rows"
+	written := howMany(rows, "row")
 	if rows == 1 {
 		written = "1 row"
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
@@ -171,7 +172,7 @@ func (v *targetView) offer() {
 	path := v.Path()
 	if v.Kind == storage.TargetWebhook {
 		v.Rotate = &confirmation{ID: "rotate", Label: "New secret", Action: path + "/rotate", Button: "Give it a new secret",
-			Text: fmt.Sprintf("It is shown once. For %d hours both it and the one before sign; after that only the new one does.", int(notify.BothValid.Hours()))}
+			Text: fmt.Sprintf("It is shown once. For %s both it and the one before sign; after that only the new one does.", count.Of(int(notify.BothValid.Hours()), "hour"))}
 	}
 	if v.DisabledAt == nil {
 		v.Disable = &confirmation{ID: "disable", Label: "Disable", Action: path + "/disable", Button: "Disable it",

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -51,7 +52,9 @@ func (c *cli) queueCapCmd() *cobra.Command {
 				if err := store.SetCap(ctx, one); err != nil {
 					return err
 				}
-				return c.print(one, func(w io.Writer) { fmt.Fprintf(w, "at most %d jobs of %s %s run at once\n", n, one.Scope, one.Name) })
+				return c.print(one, func(w io.Writer) {
+					fmt.Fprintf(w, "at most %s of %s %s %s at once\n", count.Of(n, "job"), one.Scope, one.Name, count.Verb(n, "runs", "run"))
+				})
 			})
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/report"
 	"github.com/fenceline/fenceline/jobs/report/tabular"
@@ -224,7 +225,7 @@ func (c *cli) deliver(ctx context.Context, a *app, job storage.Job, output strin
 	}
 	return c.print(map[string]any{"job": job, "attempt": attempt, "files": list, "saved": saved}, func(w io.Writer) {
 		for _, f := range list {
-			fmt.Fprintf(w, "published %s with token %d: %d rows, %d bytes, sha256 %s\n", f.Name, attempt.Token, f.Rows, f.Size, f.SHA256)
+			fmt.Fprintf(w, "published %s with token %d: %s, %s, sha256 %s\n", f.Name, attempt.Token, count.Of(f.Rows, "row"), count.Of(f.Size, "byte"), f.SHA256)
 		}
 		printWarnings(w, attempt.Warnings)
 		printSaved(w, saved)
@@ -267,7 +268,7 @@ func placesFor(output string, list []storage.File) ([]string, error) {
 	if folder := err == nil && info.IsDir(); !folder && len(list) == 1 {
 		return []string{output}, nil
 	} else if !folder {
-		return nil, usageError("-o %s: the export has %d files, so give a folder that exists; they were published and can be saved with `fenceline export download`", output, len(list))
+		return nil, usageError("-o %s: the export has %s, so give a folder that exists; they were published and can be saved with `fenceline export download`", output, count.Of(len(list), "file"))
 	}
 	places := make([]string, len(list))
 	for i, f := range list {

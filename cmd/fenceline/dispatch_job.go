@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -243,7 +244,7 @@ func (c *cli) printReceipts(batch *storage.Batch, receipts []jobs.Receipt) error
 
 func printDispatched(w io.Writer, batch *storage.Batch, list []dispatched) {
 	if batch != nil {
-		fmt.Fprintf(w, "batch %s with %d jobs\nwatch it:  fenceline batch show %s\n", batch.ID, len(list), batch.ID)
+		fmt.Fprintf(w, "batch %s with %s\nwatch it:  fenceline batch show %s\n", batch.ID, count.Of(len(list), "job"), batch.ID)
 		return
 	}
 	for _, d := range list[:min(len(list), shownReceipts)] {

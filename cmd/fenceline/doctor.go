@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -282,7 +283,7 @@ func (c *cli) doctor(ctx context.Context, l limits) error {
 		return err
 	}
 	if r.Dangers > 0 {
-		return &coded{exitFailed, fmt.Errorf("doctor: %s", count(r.Dangers, "danger"))}
+		return &coded{exitFailed, fmt.Errorf("doctor: %s", count.Of(r.Dangers, "danger"))}
 	}
 	return nil
 }
@@ -301,7 +302,7 @@ func (r diagnosis) write(w io.Writer) {
 			fmt.Fprintf(w, "           endangers %s\n           do        %s\n", f.Endangers, f.Do)
 		}
 	}
-	fmt.Fprintf(w, "%d ok, %s, %s\n", r.OK, count(r.Warnings, "warning"), count(r.Dangers, "danger"))
+	fmt.Fprintf(w, "%d ok, %s, %s\n", r.OK, count.Of(r.Warnings, "warning"), count.Of(r.Dangers, "danger"))
 }
 
 func partTitle(part string) string {
@@ -312,14 +313,6 @@ func partTitle(part string) string {
 		return "Redis"
 	}
 	return part
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // approximately is a time as people say it.

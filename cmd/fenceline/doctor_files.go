@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage/files"
 )
 
@@ -168,7 +169,7 @@ func (d *doctor) judgeSpace(v files.VolumeFacts) finding {
 	space, names := fraction(v.Free, v.Size), fraction(v.FreeFiles, v.MaxFiles)
 	found := fmt.Sprintf("%.0f %% free (%s)", 100*space, bytesText(v.Free))
 	if v.MaxFiles > 0 {
-		found += fmt.Sprintf(", room for %d more files", v.FreeFiles)
+		found += ", room for " + count.Of(v.FreeFiles, "more file")
 	}
 	const do = "make room: a larger disk, less in SWEEP_SUPERSEDED, or move what else is there"
 	switch least := min(space, names); {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -169,7 +170,7 @@ func askTransactions(ctx context.Context, d *doctor) (finding, error) {
 	}
 	hidden := ""
 	if l.Hidden > 0 {
-		hidden = fmt.Sprintf("; those of %s of other roles are hidden from this role (GRANT pg_read_all_stats)", count(l.Hidden, "session"))
+		hidden = fmt.Sprintf("; those of %s of other roles are hidden from this role (GRANT pg_read_all_stats)", count.Of(l.Hidden, "session"))
 	}
 	if l.Count == 0 {
 		return fine("none is open for more than %s%s", approximately(d.limits.longTransaction), hidden), nil
@@ -184,7 +185,7 @@ func areOpen(n int) string {
 	if n == 1 {
 		return "a transaction is"
 	}
-	return fmt.Sprintf("%d transactions are", n)
+	return count.Of(n, "transaction") + " are"
 }
 
 func askPostgresClock(ctx context.Context, d *doctor) (finding, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 )
 
 // Nothing that is wrong with Redis endangers a law (L9), so nothing here is a danger.
@@ -54,7 +55,7 @@ func judgeNodes(l jobs.RedisLayout) finding {
 }
 
 func judgeSentinels(l jobs.RedisLayout) finding {
-	found := fmt.Sprintf("primary %s (%s), %s, %d of %s", l.Primaries[0].Addr, l.Name, count(l.Replicas, "replica"), l.SentinelsUp, count(l.Sentinels, "sentinel"))
+	found := fmt.Sprintf("primary %s (%s), %s, %d of %s", l.Primaries[0].Addr, l.Name, count.Of(l.Replicas, "replica"), l.SentinelsUp, count.Of(l.Sentinels, "sentinel"))
 	const slower = "speed: when the primary fails nobody takes its place; jobs wait in PostgreSQL until it is back"
 	switch {
 	case l.Quorum != "" || 2*l.SentinelsUp <= l.Sentinels:
@@ -72,13 +73,13 @@ func judgeCluster(l jobs.RedisLayout) finding {
 	for _, n := range l.Primaries {
 		addrs = append(addrs, n.Addr)
 	}
-	found := fmt.Sprintf("cluster of %s (%s), %s", count(len(addrs), "primary node"), strings.Join(addrs, ", "), count(l.Replicas, "replica"))
+	found := fmt.Sprintf("cluster of %s (%s), %s", count.Of(len(addrs), "primary node"), strings.Join(addrs, ", "), count.Of(l.Replicas, "replica"))
 	if len(l.Missing) > 0 {
 		found += "; missing: " + strings.Join(l.Missing, ", ")
 	}
 	switch {
 	case l.Unserved > 0:
-		return warning(fmt.Sprintf("%s; %s of 16384 have no node", found, count(l.Unserved, "hash slot")),
+		return warning(fmt.Sprintf("%s; %s of 16384 have no node", found, count.Of(l.Unserved, "hash slot")),
 			"speed: leases and bells of those (of all, with cluster-require-full-coverage) are refused; jobs wait in PostgreSQL until the node is back", "start the missing nodes")
 	case len(l.Missing) > 0:
 		return warning(found, "nothing yet: the others have taken over", "start the missing nodes, or CLUSTER FORGET them")

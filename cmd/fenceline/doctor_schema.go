@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -54,7 +55,7 @@ func judgeSequence(s storage.SequenceFacts) finding {
 	case s.Cycle:
 		return danger(name+" has CYCLE", "L2: after its end the tokens begin anew", "ALTER SEQUENCE "+name+" NO CYCLE")
 	case s.Left < fewTokens:
-		return danger(fmt.Sprintf("%s has %d tokens left", name, s.Left), "L5: then no attempt can begin", "ALTER SEQUENCE "+name+" AS bigint NO MAXVALUE")
+		return danger(fmt.Sprintf("%s has %s left", name, count.Of(s.Left, "token")), "L5: then no attempt can begin", "ALTER SEQUENCE "+name+" AS bigint NO MAXVALUE")
 	}
 	return fine("CACHE 1, at token %d, none higher was given out", s.Position)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -32,11 +33,11 @@ func askLease(ctx context.Context, d *doctor) (finding, error) {
 func judgeLease(lease time.Duration, a storage.AttemptFacts) finding {
 	took := fmt.Sprintf("FENCELINE_LEASE is %s", approximately(lease))
 	if a.Published > 0 {
-		took += fmt.Sprintf("; of the newest %s 99 %% took at most %s", count(int(a.Published), "publication"), approximately(a.Slowest))
+		took += fmt.Sprintf("; of the newest %s 99 %% took at most %s", count.Of(int(a.Published), "publication"), approximately(a.Slowest))
 	}
 	switch {
 	case a.Outlived*50 > a.Attempts:
-		return warning(fmt.Sprintf("%s; %d of the newest %s were taken for lost while their worker lived", took, a.Outlived, count(int(a.Attempts), "attempt")),
+		return warning(fmt.Sprintf("%s; %d of the newest %s were taken for lost while their worker lived", took, a.Outlived, count.Of(int(a.Attempts), "attempt")),
 			"speed: their work was done again (and the fence refused them)",
 			"lengthen FENCELINE_LEASE, or find out what stops the workers: memory, a frozen machine, the way to PostgreSQL")
 	case a.Running > 0 && a.Silence > lease/2 && a.Silence <= lease:
@@ -95,10 +96,10 @@ func askNotices(ctx context.Context, d *doctor) (finding, error) {
 	}
 	switch {
 	case n.Unsent > 0:
-		return warning(fmt.Sprintf("%s due to be sent, the first for %s", count(int(n.Unsent), "notice"), approximately(n.Oldest)), "nothing that a law says; but who wants to know is not told",
+		return warning(fmt.Sprintf("%s due to be sent, the first for %s", count.Of(int(n.Unsent), "notice"), approximately(n.Oldest)), "nothing that a law says; but who wants to know is not told",
 			"start what sends: `fenceline notify work` or `schedule work`, with SMTP_URL for mail; if one runs, `fenceline notify list` shows which targets are slow or fail"), nil
 	case n.Dead > 0:
-		return warning(count(int(n.Dead), "notice")+" given up", "nothing that a law says; but who wants to know was not told",
+		return warning(count.Of(int(n.Dead), "notice")+" given up", "nothing that a law says; but who wants to know was not told",
 			"`fenceline notify deliveries --state dead` shows why; then `fenceline notify replay --dead --yes`"), nil
 	}
 	return fine("none has been waiting to be sent for more than %s, and none was given up", approximately(d.limits.waiting)), nil
@@ -121,7 +122,7 @@ func askQueues(ctx context.Context, d *doctor) (finding, error) {
 	}
 	var texts, unserved []string
 	for _, q := range overdue {
-		texts = append(texts, fmt.Sprintf("queue %s: %s due, the first for %s", q.Queue, count(int(q.Jobs), "job"), approximately(q.Oldest)))
+		texts = append(texts, fmt.Sprintf("queue %s: %s due, the first for %s", q.Queue, count.Of(int(q.Jobs), "job"), approximately(q.Oldest)))
 		if !served[q.Queue] {
 			unserved = append(unserved, q.Queue)
 		}
@@ -153,10 +154,7 @@ func askLost(ctx context.Context, d *doctor) (finding, error) {
 }
 
 func areLeft(n int64) string {
-	if n == 1 {
-		return "1 job is left"
-	}
-	return fmt.Sprintf("%d jobs are left", n)
+	return count.Of(n, "job") + count.Verb(n, " is left", " are left")
 }
 
 func askHeartbeats(ctx context.Context, d *doctor) (finding, error) {
@@ -167,7 +165,7 @@ func askHeartbeats(ctx context.Context, d *doctor) (finding, error) {
 	if f.Attempts == 0 {
 		return fine("none lies in the future"), nil
 	}
-	return danger(fmt.Sprintf("%s that run have a heartbeat up to %s in the future", count(int(f.Attempts), "attempt"), approximately(f.Ahead)),
+	return danger(fmt.Sprintf("%s that run have a heartbeat up to %s in the future", count.Of(int(f.Attempts), "attempt"), approximately(f.Ahead)),
 		"L5, L7: until then they do not count as silent, whatever became of their workers. No host's clock does this: PostgreSQL itself writes these times, "+
 			"so its clock was set back, or a standby with a slower clock was promoted, or somebody wrote the rows",
 		"set right the clock of PostgreSQL; then UPDATE fenceline.attempts SET heartbeat_at = clock_timestamp() WHERE heartbeat_at > clock_timestamp()"), nil
@@ -191,7 +189,7 @@ func askOrphans(ctx context.Context, d *doctor) (finding, error) {
 	if s.EverGood {
 		since = "the last clean-up without an error finished " + approximately(s.SinceGood) + " ago"
 	}
-	found := fmt.Sprintf("%s should have been condemned or deleted more than %s ago; %s", count(int(s.Overdue), "attempt"), approximately(d.limits.unswept), since)
+	found := fmt.Sprintf("%s should have been condemned or deleted more than %s ago; %s", count.Of(int(s.Overdue), "attempt"), approximately(d.limits.unswept), since)
 	if s.EverGood && s.SinceGood < d.limits.unswept {
 		return warning(found, "nothing yet: clean-ups run, but not everything was taken", "run `fenceline sweep` and read what it says"), nil
 	}
@@ -220,7 +218,7 @@ func (d *doctor) judgeSweep(s storage.SweepFacts) finding {
 		return danger("the last one began "+ago+" and broke off: "+oneLine(s.Error), "L7: orphans stay until one gets through",
 			"repair what it says, then run `fenceline sweep`")
 	case s.Failed > 0:
-		return warning(fmt.Sprintf("the last one began %s; %s failed", ago, count(int(s.Failed), "item")), "nothing yet: the next run tries them again", "run `fenceline sweep` and read what it says")
+		return warning(fmt.Sprintf("the last one began %s; %s failed", ago, count.Of(int(s.Failed), "item")), "nothing yet: the next run tries them again", "run `fenceline sweep` and read what it says")
 	case !s.Finished && s.LockHeldBy == 0:
 		return warning("the last one began "+ago+" and was killed", "nothing: the next one goes on", "run `fenceline sweep`")
 	case !s.Finished:

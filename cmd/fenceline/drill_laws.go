@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -155,7 +156,7 @@ func (d *drill) checkJobs(context.Context) error {
 		n, name := published[j.ID], d.jobName(j.ID)
 		switch {
 		case n > 1:
-			d.breaks("L4, %s was published %d times", name, n)
+			d.breaks("L4, %s was published %s", name, count.Of(n, "time"))
 		case !j.State.Ended():
 			d.breaks("L5, %s has no end: it is %s", name, j.State)
 		case j.State == storage.JobDone && n == 0:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -85,7 +86,7 @@ func (d *drill) ready(ctx context.Context) (storage.Attempt, error) {
 		return a.Bytes > 0, nil
 	})
 	if err == nil && d.at == atWrite {
-		d.note("worker A", a.Token, "wrote its first %d bytes", a.Bytes)
+		d.note("worker A", a.Token, "wrote the first %s", count.Of(a.Bytes, "byte"))
 	}
 	return a, err
 }
@@ -242,7 +243,7 @@ func (d *drill) flush(ctx context.Context) error {
 	if err := d.until(ctx, "all jobs have ended", func() (bool, error) { return d.allEnded(), nil }); err != nil {
 		return err
 	}
-	d.held = fmt.Sprintf("Redis lost the bells, the lease and the mark; all %d jobs came to their end, none was published twice, and the tokens only rose.", len(d.jobs))
+	d.held = fmt.Sprintf("Redis lost the bells, the lease and the mark; what was dispatched (%s) came to its end, none was published twice, and the tokens only rose.", count.Of(len(d.jobs), "job"))
 	return d.remember(ctx)
 }
 
@@ -258,7 +259,7 @@ func (d *drill) forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.note(byDrill, 0, "removed from Redis: all %d keys of the drill's queue, the lease on its export, and the mark of %s", n, d.app.conf.Namespace)
+	d.note(byDrill, 0, "removed from Redis: %s of the drill's queue, the lease on its export, and the mark of %s", count.Of(n, "key"), d.app.conf.Namespace)
 	d.note(byDrill, 0, "nothing else: FLUSHALL would take what is not the drill's; without the mark every relay rings once more, which harms nobody")
 	err = d.until(ctx, "a relay has noticed", func() (bool, error) { return d.app.redis.Marked(ctx) })
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -179,7 +180,7 @@ func printDrillFile(w io.Writer, f *drillFile) {
 	if f.After == f.Before {
 		same = "the same"
 	}
-	fmt.Fprintf(w, "%s\ttoken %d, %d rows, %d bytes\n", f.Name, f.Token, f.Rows, f.Bytes)
+	fmt.Fprintf(w, "%s\ttoken %d, %s, %s\n", f.Name, f.Token, count.Of(f.Rows, "row"), count.Of(f.Bytes, "byte"))
 	fmt.Fprintf(w, "sha256 before\t%s\n", f.Before)
 	fmt.Fprintf(w, "sha256 after\t%s, %s\n\n", f.After, same)
 }

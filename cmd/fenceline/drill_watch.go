@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -129,7 +130,7 @@ func (d *drill) noteState(ctx context.Context, a storage.Attempt) {
 	}
 	switch a.State {
 	case storage.AttemptSealed:
-		e.At, e.Who, e.What = *a.SealedAt, d.who(a), fmt.Sprintf("completed its file: %d rows, %d bytes", a.Rows, a.Bytes)
+		e.At, e.Who, e.What = *a.SealedAt, d.who(a), "completed its file: "+count.Of(a.Rows, "row")+", "+count.Of(a.Bytes, "byte")
 	case storage.AttemptPublished:
 		e.Who, e.What = d.who(a), "published "+d.fileOf(ctx, a)
 	case storage.AttemptFenced:
@@ -147,10 +148,10 @@ func (d *drill) noteState(ctx context.Context, a storage.Attempt) {
 func (d *drill) fileOf(ctx context.Context, a storage.Attempt) string {
 	list, err := d.app.store.Files(ctx, a.ID)
 	if err != nil || len(list) == 0 {
-		return fmt.Sprintf("%d rows, %d bytes", a.Rows, a.Bytes)
+		return count.Of(a.Rows, "row") + ", " + count.Of(a.Bytes, "byte")
 	}
 	f := list[0]
-	return fmt.Sprintf("%s: %d rows, %d bytes, sha256 %.8s…", f.Name, f.Rows, f.Size, f.SHA256)
+	return fmt.Sprintf("%s: %s, %s, sha256 %.8s…", f.Name, count.Of(f.Rows, "row"), count.Of(f.Size, "byte"), f.SHA256)
 }
 
 // fencedBy says which token was ahead, and of what.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -218,7 +219,7 @@ func (c *cli) queuePruneCmd() *cobra.Command {
 					return err
 				}
 				return c.print(p, func(w io.Writer) {
-					fmt.Fprintf(w, "%d jobs, %d batches and %d workers removed\n", p.Jobs, p.Batches, p.Workers)
+					fmt.Fprintf(w, "%s, %s and %s removed\n", count.Of(p.Jobs, "job"), count.Of(p.Batches, "batch"), count.Of(p.Workers, "worker"))
 				})
 			})
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -128,7 +129,7 @@ func (c *cli) fenceForgetCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(map[string]int64{"forgotten": n}, func(w io.Writer) { fmt.Fprintf(w, "forgot %d fences\n", n) })
+				return c.print(map[string]int64{"forgotten": n}, func(w io.Writer) { fmt.Fprintf(w, "forgot %s\n", count.Of(n, "fence")) })
 			})
 		},
 	}

@@ -265,7 +265,9 @@ func (h house) imports(yield func(source, imported) bool) {
 }
 
 // renders is true for packages that know rows and documents, and nothing of jobs or tables.
-func renders(dir string) bool { return within(dir, "jobs/report", "jobs/invoice", "jobs/invalid") }
+func renders(dir string) bool {
+	return within(dir, "jobs/report", "jobs/invoice", "jobs/invalid", "jobs/count")
+}
 
 func checkDirections(h house) (complaints []string) {
 	floors := []string{"migrations", "storage", "jobs", "web", "cmd"}

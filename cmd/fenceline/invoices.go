@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
@@ -350,7 +351,9 @@ func (c *cli) batchRetryCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.print(map[string]int64{"queued": n}, func(w io.Writer) { fmt.Fprintf(w, "%d jobs are queued again\n", n) })
+			return c.print(map[string]int64{"queued": n}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s %s queued again\n", count.Of(n, "job"), count.Verb(n, "is", "are"))
+			})
 		})
 	}}
 }

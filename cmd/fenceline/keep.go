@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -167,7 +168,7 @@ func (c *cli) deleteExport(ctx context.Context, s *storage.Store, id uuid.UUID, 
 		if err != nil {
 			return err
 		}
-		return usageError("deleting %q takes %d files (%d bytes) and cancels %d jobs; add --yes to do it", e.Title, w.Files, w.Bytes, w.Jobs)
+		return usageError("deleting %q takes %s (%s) and cancels %s; add --yes to do it", e.Title, count.Of(w.Files, "file"), count.Of(w.Bytes, "byte"), count.Of(w.Jobs, "job"))
 	}
 	if unpin {
 		if err := s.UnpinExport(ctx, everything, id, nil, byCommandLine()); err != nil && !errors.Is(err, storage.ErrNotFound) {

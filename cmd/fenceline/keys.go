@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/jobs/secret"
@@ -152,7 +153,7 @@ func (c *cli) printKeys(list []keyStatus, bare, looked int64, whole bool) error 
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\n", s.Name, s.Live, s.Webhooks, s.Failed, s.Finished, s.Advice)
 		}
 		if bare > 0 {
-			fmt.Fprintf(w, "\n%d secrets of webhooks are not sealed: run `fenceline keys rotate` with a key\n", bare)
+			fmt.Fprintf(w, "\n%s of webhooks %s not sealed: run `fenceline keys rotate` with a key\n", count.Of(bare, "secret"), count.Verb(bare, "is", "are"))
 		}
 		if !whole {
 			fmt.Fprintf(w, "\nof finished jobs the newest %d were looked at; --all looks at every one\n", looked)
@@ -163,7 +164,7 @@ func (c *cli) printKeys(list []keyStatus, bare, looked int64, whole bool) error 
 	}
 	for _, s := range list {
 		if !s.Here && s.needed() > 0 {
-			return &coded{exitPartly, fmt.Errorf("%d values of jobs that can still run and of webhooks need the key %s, which is not here", s.needed(), s.Name)}
+			return &coded{exitPartly, fmt.Errorf("%s of jobs that can still run and of webhooks %s the key %s, which is not here", count.Of(s.needed(), "value"), count.Verb(s.needed(), "needs", "need"), s.Name)}
 		}
 	}
 	return nil
@@ -191,7 +192,7 @@ func (c *cli) keysRotateCmd() *cobra.Command {
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				r, err := jobs.RotateKeys(ctx, store, ring, all)
 				if err != nil {
-					return fmt.Errorf("after %d jobs: %w", r.Jobs, err)
+					return fmt.Errorf("after %s: %w", count.Of(r.Jobs, "job"), err)
 				}
 				hooks, err := notify.ResealSecrets(ctx, store, ring)
 				if err != nil {
@@ -210,16 +211,16 @@ func (c *cli) printRotation(r jobs.Rotation, hooks int64) error {
 		jobs.Rotation
 		Webhooks int64 `json:"webhooks"`
 	}{r, hooks}, func(w io.Writer) {
-		fmt.Fprintf(w, "sealed %d values of %d jobs again with key %s; %d jobs are left\n", r.Values, r.Jobs, r.Key, r.Left)
+		fmt.Fprintf(w, "sealed %s of %s again with key %s; %s %s left\n", count.Of(r.Values, "value"), count.Of(r.Jobs, "job"), r.Key, count.Of(r.Left, "job"), count.Verb(r.Left, "is", "are"))
 		if hooks > 0 {
-			fmt.Fprintf(w, "sealed %d secrets of webhooks with it\n", hooks)
+			fmt.Fprintf(w, "sealed %s of webhooks with it\n", count.Of(hooks, "secret"))
 		}
 		for _, why := range slices.Sorted(maps.Keys(r.Unopened)) {
-			fmt.Fprintf(w, "%d jobs: %s\n", r.Unopened[why], why)
+			fmt.Fprintf(w, "%s: %s\n", count.Of(r.Unopened[why], "job"), why)
 		}
 	})
 	if err == nil && r.Left > 0 {
-		err = &coded{exitPartly, fmt.Errorf("%d jobs still have values of other keys; run it again, with the keys that are missing", r.Left)}
+		err = &coded{exitPartly, fmt.Errorf("%s still %s values of other keys; run it again, with the keys that are missing", count.Of(r.Left, "job"), count.Verb(r.Left, "has", "have"))}
 	}
 	return err
 }

@@ -57,10 +57,10 @@ func TestKeysAreChanged(t *testing.T) {
 	s.env["FENCELINE_KEYS"] = "" // a webhook of a machine without keys
 	s.ok("notify", "add", "webhook", "shop", "https://example.com/")
 	s.env["FENCELINE_KEYS"] = two + "," + one
-	if out := s.ok("keys", "status"); !strings.Contains(out, "1 secrets of webhooks are not sealed") {
+	if out := s.ok("keys", "status"); !strings.Contains(out, "1 secret of webhooks is not sealed") {
 		t.Error(out)
 	}
-	if out := s.ok("keys", "rotate"); !strings.Contains(out, "sealed 1 values of 1 jobs again with key k2; 0 jobs are left") || !strings.Contains(out, "sealed 1 secrets of webhooks") {
+	if out := s.ok("keys", "rotate"); !strings.Contains(out, "sealed 1 value of 1 job again with key k2; 0 jobs are left") || !strings.Contains(out, "sealed 1 secret of webhooks") {
 		t.Error(out)
 	}
 	if got := asJSON[jobs.Rotation](s, "keys", "rotate"); got.Jobs != 0 || got.Left != 0 {

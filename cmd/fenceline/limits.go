@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -93,7 +94,7 @@ func (c *cli) limitResetCmd() *cobra.Command {
 					return err
 				}
 				return c.print(map[string]any{"tenant": key.Tenant, "key": key.Key, "woken": woken}, func(w io.Writer) {
-					fmt.Fprintf(w, "reset %s; %d jobs that waited are due\n", key.Key, woken)
+					fmt.Fprintf(w, "reset %s; %s that waited %s due\n", key.Key, count.Of(woken, "job"), count.Verb(woken, "is", "are"))
 				})
 			})
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -87,7 +88,7 @@ func (c *cli) createLink(ctx context.Context, store *storage.Store, n storage.Ne
 		n.File = files[0].Name
 	}
 	if n.File == "" {
-		return usageError("export %s has %d files there: name one with --file", n.Export, len(files))
+		return usageError("export %s has %s there: name one with --file", n.Export, count.Of(len(files), "file"))
 	}
 	l, secret, err := store.MakeLink(ctx, everything, n)
 	if err != nil {

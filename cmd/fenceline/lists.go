@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/jobs/invoice"
 	"github.com/fenceline/fenceline/storage"
@@ -144,7 +145,7 @@ func (c *cli) showExport(ctx context.Context, store *storage.Store, text string)
 		fmt.Fprintf(w, "export\t%s\ntitle\t%s\nkey\t%s / %s / %s\ncurrent token\t%d\npublished\t%s\n\n",
 			export.ID, export.Title, export.Tenant, export.Kind, export.Key, export.LastToken, stamp(export.PublishedAt))
 		for _, f := range list {
-			fmt.Fprintf(w, "%s\t%d rows\t%d bytes\tsha256 %s\n", f.Name, f.Rows, f.Size, f.SHA256)
+			fmt.Fprintf(w, "%s\t%s\t%s\tsha256 %s\n", f.Name, count.Of(f.Rows, "row"), count.Of(f.Size, "byte"), f.SHA256)
 		}
 		for _, a := range attempts {
 			if export.AttemptID != nil && a.ID == *export.AttemptID {

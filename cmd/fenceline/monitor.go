@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -61,7 +62,7 @@ func findBehind(queues []storage.Queue, names []string, longest time.Duration, m
 			b.Why = append(b.Why, fmt.Sprintf("the oldest job waits for %s, more than %s", waitText(q.OldestWait), longest))
 		}
 		if most > 0 && q.Waiting > most {
-			b.Why = append(b.Why, fmt.Sprintf("%s wait, more than %d", countOf(q.Waiting, "job"), most))
+			b.Why = append(b.Why, fmt.Sprintf("%s %s, more than %d", countOf(q.Waiting, "job"), count.Verb(q.Waiting, "waits", "wait"), most))
 		}
 		if len(b.Why) > 0 {
 			list = append(list, b)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/notify"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -140,7 +141,7 @@ func stateOf(t storage.Target) string {
 	case t.DisabledAt != nil:
 		return fmt.Sprintf("disabled since %s (%s)", stamp(t.DisabledAt), t.DisabledWhy)
 	case t.Failures > 0:
-		return fmt.Sprintf("failing since %s (%d times)", stamp(t.FailingSince), t.Failures)
+		return fmt.Sprintf("failing since %s (%s)", stamp(t.FailingSince), count.Of(t.Failures, "time"))
 	}
 	return "ok"
 }
@@ -405,7 +406,9 @@ func (c *cli) replayDead(ctx context.Context, store *storage.Store, scope storag
 		if err != nil {
 			return err
 		}
-		return c.print(map[string]any{"dead": n, "replayed": 0}, func(w io.Writer) { fmt.Fprintf(w, "%d deliveries were given up; add --yes to send them again\n", n) })
+		return c.print(map[string]any{"dead": n, "replayed": 0}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s %s given up; add --yes to send %s again\n", count.Of(n, "delivery"), count.Verb(n, "was", "were"), count.Verb(n, "it", "them"))
+		})
 	}
 	n, err := store.ReplayDead(ctx, scope, target)
 	if err != nil {
@@ -415,7 +418,9 @@ func (c *cli) replayDead(ctx context.Context, store *storage.Store, scope storag
 	if err != nil {
 		return err
 	}
-	return c.print(map[string]any{"replayed": n}, func(w io.Writer) { fmt.Fprintf(w, "%d deliveries are sent again%s\n", n, when) })
+	return c.print(map[string]any{"replayed": n}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s sent again%s\n", count.Of(n, "delivery"), count.Verb(n, "is", "are"), when)
+	})
 }
 
 // sentWhen is what a target must wait for before anything is sent to it; empty for nothing, and for no target in particular.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -124,7 +125,7 @@ func (c *cli) queueClearCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := c.confirm(fmt.Sprintf("Cancel %s that wait in queue %s?", countOf(n, "job"), args[0]), yes); err != nil {
+				if err := c.confirm(fmt.Sprintf("Cancel %s that %s in queue %s?", countOf(n, "job"), count.Verb(n, "waits", "wait"), args[0]), yes); err != nil {
 					return err
 				}
 				if n, err = store.ClearQueue(ctx, args[0]); err != nil {
@@ -140,10 +141,7 @@ func (c *cli) queueClearCmd() *cobra.Command {
 
 // countOf is a number of things, counted up to [storage.CountCap].
 func countOf(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return capped(n) + " " + thing
+	return capped(n) + " " + count.Noun(n, thing)
 }
 
 func (c *cli) queueRestartCmd() *cobra.Command {

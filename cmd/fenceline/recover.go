@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -115,12 +116,12 @@ func recoverText(w io.Writer, s storage.RecoverSummary, opt storage.RecoverOptio
 	if why == "" {
 		why = "nothing contradicts anything"
 	}
-	adopted, condemned := "adopted", fmt.Sprintf("%d unfinished attempts condemned, ", s.Condemned)
+	adopted, condemned := "adopted", count.Of(s.Condemned, "unfinished attempt")+" condemned, "
 	if opt.DryRun {
 		adopted, condemned = "adoptable", ""
 	}
-	_, err := fmt.Fprintf(w, "found: %s\n%s%d pointers looked at, %d without their files; files without rows: %d unknown, %d %s\ntokens: %d was the highest that left a trace, they go on above %d\n",
-		why, condemned, s.Pointers, s.Lost, s.Unknown, s.Adopted, adopted, s.Seen, s.Token)
+	_, err := fmt.Fprintf(w, "found: %s\n%s%s looked at, %d without their files; files without rows: %d unknown, %d %s\ntokens: %d was the highest that left a trace, they go on above %d\n",
+		why, condemned, count.Of(s.Pointers, "pointer"), s.Lost, s.Unknown, s.Adopted, adopted, s.Seen, s.Token)
 	switch {
 	case err != nil:
 	case opt.DryRun:

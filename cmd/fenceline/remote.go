@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -198,7 +199,7 @@ func (c *cli) deliverRemote(ctx context.Context, r *remote, job remoteJob, outpu
 	}
 	return c.print(map[string]any{"job": job.Job, "files": export.Files, "saved": saved}, func(w io.Writer) {
 		for _, f := range export.Files {
-			fmt.Fprintf(w, "published %s: %d rows, %d bytes, sha256 %s\n", f.Name, f.Rows, f.Size, f.SHA256)
+			fmt.Fprintf(w, "published %s: %s, %s, sha256 %s\n", f.Name, count.Of(f.Rows, "row"), count.Of(f.Size, "byte"), f.SHA256)
 		}
 		printSaved(w, saved)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/report"
 )
 
@@ -133,11 +134,7 @@ func wrongReports(checked []jobs.CheckedReport) error {
 	if mistakes == 0 {
 		return nil
 	}
-	s := "s"
-	if mistakes == 1 {
-		s = ""
-	}
-	return &coded{exitFailed, fmt.Errorf("%d mistake%s in %d of %d reports", mistakes, s, reports, len(checked))}
+	return &coded{exitFailed, fmt.Errorf("%s in %d of %s", count.Of(mistakes, "mistake"), reports, count.Of(len(checked), "report"))}
 }
 
 func (c *cli) printChecked(checked []jobs.CheckedReport) error {

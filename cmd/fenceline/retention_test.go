@@ -56,7 +56,7 @@ func TestKeepingAnExport(t *testing.T) {
 	}{
 		{exitUsage, "--note", []string{"pin", id}},
 		{exitDone, "kept until it is unpinned: " + commandLine + " pinned it, “year end”", []string{"pin", id, "--note", "year end"}},
-		{exitUsage, "1 files", []string{"delete", id}},
+		{exitUsage, "1 file", []string{"delete", id}},
 		{exitRefused, "pinned", []string{"delete", id, "--yes"}},
 		{exitDone, "on hold", []string{"hold", id, "--note", "case 7"}},
 		{exitRefused, "already", []string{"hold", id, "--note", "case 7"}},

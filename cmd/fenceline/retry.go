@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -74,10 +75,14 @@ func (c *cli) retryAll(ctx context.Context, store *storage.Store, scope storage.
 		return err
 	}
 	if !yes {
-		return c.print(map[string]any{"matching": n, "queued": 0}, func(w io.Writer) { fmt.Fprintf(w, "%d failed jobs match; add --yes to queue them again\n", n) })
+		return c.print(map[string]any{"matching": n, "queued": 0}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s %s; add --yes to queue %s again\n", count.Of(n, "failed job"), count.Verb(n, "matches", "match"), count.Verb(n, "it", "them"))
+		})
 	}
 	if n, err = store.RetryFailed(ctx, scope, f); err != nil {
 		return err
 	}
-	return c.print(map[string]any{"queued": n}, func(w io.Writer) { fmt.Fprintf(w, "%d jobs are queued again\n", n) })
+	return c.print(map[string]any{"queued": n}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s queued again\n", count.Of(n, "job"), count.Verb(n, "is", "are"))
+	})
 }

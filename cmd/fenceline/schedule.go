@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -123,7 +124,7 @@ func runTable(w io.Writer, runs []storage.ScheduleRun) {
 			by = r.AskedBy
 		}
 		if r.Passed > 0 {
-			why = strings.TrimPrefix(fmt.Sprintf("%s; %d earlier times have no run of their own", why, r.Passed), "–; ")
+			why = strings.TrimPrefix(fmt.Sprintf("%s; %s %s no run of their own", why, count.Of(r.Passed, "earlier time"), count.Verb(r.Passed, "has", "have")), "–; ")
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Schedule, stamp(&r.FireAt), r.Outcome, job, orDash((*string)(r.JobState)), by, why)
 	}
@@ -294,7 +295,7 @@ func (c *cli) scheduleCheckCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(map[string]any{"schedules": some(list)}, func(w io.Writer) { fmt.Fprintf(w, "%d schedules, nothing is wrong\n", len(list)) })
+				return c.print(map[string]any{"schedules": some(list)}, func(w io.Writer) { fmt.Fprintf(w, "%s, nothing is wrong\n", count.Of(len(list), "schedule")) })
 			})
 		},
 	}

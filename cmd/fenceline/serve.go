@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/report/demo"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/web/people"
@@ -142,7 +143,9 @@ func (c *cli) migrateCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.print(map[string]int{"migrations": n}, func(w io.Writer) { fmt.Fprintf(w, "%d migrations were run\n", n) })
+		return c.print(map[string]int{"migrations": n}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s %s run\n", count.Of(n, "migration"), count.Verb(n, "was", "were"))
+		})
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -156,8 +157,8 @@ func (c *cli) sweepRun(ctx context.Context, sw *storage.Sweep) error {
 		return err
 	}
 	said := c.print(res, func(w io.Writer) {
-		fmt.Fprintf(w, "condemned %d, deleted %d, looked again at %d, skipped %d, failed %d of %d planned; %d bytes removed\n",
-			res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Failed, res.Planned, res.Bytes)
+		fmt.Fprintf(w, "condemned %d, deleted %d, looked again at %d, skipped %d, failed %d of %d planned; %s removed\n",
+			res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Failed, res.Planned, count.Of(res.Bytes, "byte"))
 		if why := whyStopped(res.Stopped); why != "" {
 			fmt.Fprintln(w, why)
 		}
@@ -174,7 +175,7 @@ func (c *cli) sweepRun(ctx context.Context, sw *storage.Sweep) error {
 	case said != nil:
 		return said
 	case res.Failed > 0:
-		return &coded{exitPartly, fmt.Errorf("%d items failed; the next run tries them again", res.Failed)}
+		return &coded{exitPartly, fmt.Errorf("%s failed; the next run tries again", count.Of(res.Failed, "item"))}
 	}
 	return nil
 }

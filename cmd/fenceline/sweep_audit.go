@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -46,7 +47,7 @@ func (c *cli) sweepAudit(ctx context.Context, sw *storage.Sweep, show []string) 
 		if c.json {
 			return lines.Encode(f)
 		}
-		_, err := fmt.Fprintf(c.out, "%-11s  %s (%d bytes)%s\n", f.Class, inCellWhole(f.Path), f.Size, after(": ", f.What))
+		_, err := fmt.Fprintf(c.out, "%-11s  %s (%s)%s\n", f.Class, inCellWhole(f.Path), count.Of(f.Size, "byte"), after(": ", f.What))
 		return err
 	})
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *cli) sweepAudit(ctx context.Context, sw *storage.Sweep, show []string) 
 		err = tab.Flush()
 	}
 	if n := sum.Classes[storage.ClassMissing].Objects; err == nil && n > 0 {
-		err = &coded{exitFailed, fmt.Errorf("%d files are missing; `fenceline verify` says what that breaks", n)}
+		err = &coded{exitFailed, fmt.Errorf("%s %s missing; `fenceline verify` says what that breaks", count.Of(n, "file"), count.Verb(n, "is", "are"))}
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -99,7 +100,7 @@ func (c *cli) sayStatusOf(ctx context.Context, store *storage.Store, waiting []s
 		if waiting == nil {
 			return
 		}
-		fmt.Fprintf(w, "%d bytes of %d attempts are stored\n", s.Stored.Bytes, s.Stored.Attempts)
+		fmt.Fprintf(w, "%s of %s %s stored\n", count.Of(s.Stored.Bytes, "byte"), count.Of(s.Stored.Attempts, "attempt"), count.Verb(s.Stored.Bytes, "is", "are"))
 		fmt.Fprintln(w, "\nREASON\tDUE\tBYTES\tOLDEST\tLATER\tBYTES\tNEXT DUE")
 		for _, v := range waiting {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%s\n", v.Reason, v.Due, v.Bytes, stamp(timeOrNil(v.Oldest)), v.Later, v.LaterBytes, stamp(timeOrNil(v.Next)))
@@ -156,7 +157,7 @@ func (c *cli) sweepRecountCmd() *cobra.Command {
 					return err
 				}
 				return c.print(map[string]any{"before": before, "after": after}, func(w io.Writer) {
-					fmt.Fprintf(w, "%d bytes of %d attempts are stored; the books said %d of %d\n", after.Bytes, after.Attempts, before.Bytes, before.Attempts)
+					fmt.Fprintf(w, "%s of %s %s stored; the books said %d of %d\n", count.Of(after.Bytes, "byte"), count.Of(after.Attempts, "attempt"), count.Verb(after.Bytes, "is", "are"), before.Bytes, before.Attempts)
 				})
 			})
 		},

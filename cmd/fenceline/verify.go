@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -43,7 +44,7 @@ func (c *cli) verify(ctx context.Context, a *app, opt storage.VerifyOptions) err
 		return fmt.Errorf("print what was found: %w", err)
 	}
 	if err == nil && sum.Violations > 0 {
-		err = &coded{exitFailed, fmt.Errorf("the laws are broken: %d violations", sum.Violations)}
+		err = &coded{exitFailed, fmt.Errorf("the laws are broken: %s", count.Of(sum.Violations, "violation"))}
 	}
 	return err
 }
@@ -107,7 +108,7 @@ func (f *findings) progress(p storage.VerifyProgress) {
 	f.next = now.Add(100 * time.Millisecond)
 	fmt.Fprintf(f.bar.out, "\r\x1b[K%s: %d of %d", p.Step, p.Done, p.Total)
 	if p.Step == "files" {
-		fmt.Fprintf(f.bar.out, ", %d bytes read", p.Bytes)
+		fmt.Fprintf(f.bar.out, ", %s read", count.Of(p.Bytes, "byte"))
 	}
 }
 
@@ -131,13 +132,14 @@ func summaryLine(s storage.Summary) string {
 	if !s.Hashed {
 		how = "sizes only, hashes not compared"
 	}
-	line := fmt.Sprintf("%d exports, %d jobs, %d attempts, %d files with %d bytes (%s) in %s: %d violations",
-		s.Exports, s.Jobs, s.Attempts, s.Files, s.Bytes, how, s.Elapsed.Round(time.Millisecond), s.Violations)
+	line := fmt.Sprintf("%s, %s, %s, %s with %s (%s) in %s: %s",
+		count.Of(s.Exports, "export"), count.Of(s.Jobs, "job"), count.Of(s.Attempts, "attempt"), count.Of(s.Files, "file"), count.Of(s.Bytes, "byte"), how,
+		s.Elapsed.Round(time.Millisecond), count.Of(s.Violations, "violation"))
 	if s.Warnings > 0 {
-		line += fmt.Sprintf(", %d warnings", s.Warnings)
+		line += ", " + count.Of(s.Warnings, "warning")
 	}
 	if s.Garbage > 0 {
-		line += fmt.Sprintf("; %d folders with %d bytes are left to the clean-up", s.Garbage, s.GarbageBytes)
+		line += fmt.Sprintf("; %s with %s left to the clean-up", count.Of(s.Garbage, "folder"), count.Of(s.GarbageBytes, "byte"))
 	}
 	return line + "\n"
 }

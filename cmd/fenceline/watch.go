@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -88,7 +89,7 @@ func (b *bar) show(job storage.Job, working *storage.Attempt) {
 	}
 	if a := working; a != nil {
 		step = a.Step
-		line = fmt.Sprintf("%s %s  attempt %d, %s, %s, %d rows, %d bytes", drawBar(*a), job.State, a.Number, tokenOf(*a), a.Step, a.Rows, a.Bytes)
+		line = fmt.Sprintf("%s %s  attempt %d, %s, %s, %s, %s", drawBar(*a), job.State, a.Number, tokenOf(*a), a.Step, count.Of(a.Rows, "row"), count.Of(a.Bytes, "byte"))
 	}
 	if b.live {
 		fmt.Fprintf(b.out, "\r\x1b[K%s", line)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -98,7 +99,7 @@ func DueAt(t time.Time) Matcher {
 
 // WithMaxAttempts wants the bound of failures.
 func WithMaxAttempts(n int) Matcher {
-	return That(fmt.Sprintf("with %d attempts at most", n), func(s Sent) bool { return s.Job.MaxAttempts == n })
+	return That(fmt.Sprintf("with %s at most", count.Of(n, "attempt")), func(s Sent) bool { return s.Job.MaxAttempts == n })
 }
 
 // WithIdempotencyKey wants the key.

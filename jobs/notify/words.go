@@ -6,6 +6,7 @@ import (
 	"html"
 	"strings"
 
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/storage"
 )
 
@@ -132,7 +133,7 @@ func (w words) html() string {
 func size(n int64) string {
 	value, units := float64(n), []string{"kB", "MB", "GB", "TB"}
 	if n < 1000 {
-		return fmt.Sprintf("%d bytes", n)
+		return count.Of(n, "byte")
 	}
 	for i, unit := range units {
 		value /= 1000
@@ -144,13 +145,10 @@ func size(n int64) string {
 }
 
 func rowsOf(n int64) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return ", 1 row"
 	}
-	return fmt.Sprintf(", %s rows", thousands(n))
+	return ", " + thousands(n) + " " + count.Noun(n, "row")
 }
 
 // thousands is a number with spaces between groups of three digits, which every language reads.
