@@ -94,7 +94,7 @@ func (w *world) pgbench(program string) float64 {
 func (w *world) decided(n int) {
 	w.t.Helper()
 	var got int
-	w.must(w.pool.QueryRow(w.ctx, "SELECT count(*) FROM fenceline.attempts WHERE verdict IN ('published', 'superseded', 'fenced')").Scan(&got))
+	w.must(w.conn().QueryRow(w.ctx, "SELECT count(*) FROM fenceline.attempts WHERE verdict IN ('published', 'superseded', 'fenced')").Scan(&got))
 	if got != n {
 		w.t.Fatalf("%d attempts were decided, want %d", got, n)
 	}
@@ -102,18 +102,17 @@ func (w *world) decided(n int) {
 
 func (w *world) publishAll(store *storage.Store) float64 {
 	w.t.Helper()
-	w.fillJobs("ours")
+	rate := w.publishRound(store, "ours")
+	w.decided(2 * benchClients * benchEach)
+	return rate
+}
+
+// publishRound makes the jobs of the clients, publishes one attempt of each, and answers how many a second.
+func (w *world) publishRound(store *storage.Store, salt string) float64 {
+	w.t.Helper()
+	w.fillJobs(salt)
+	ids := w.jobsOf(salt)
 	sealed := storage.Sealed{Rows: 1, DataAsOf: time.Now(), Files: []storage.File{{Name: "a.csv", Object: "1-a.csv", Format: "csv", MediaType: "text/csv", Size: 1, SHA256: make([]byte, 32), Rows: 1}}}
-	ids := make([][]uuid.UUID, benchClients)
-	rows, err := w.pool.Query(w.ctx, fmt.Sprintf("SELECT c, md5('ours' || (c * 1000000 + i))::uuid FROM generate_series(0, %d) c, generate_series(1, %d) i", benchClients-1, benchEach))
-	w.must(err)
-	for rows.Next() {
-		var c int
-		var id uuid.UUID
-		w.must(rows.Scan(&c, &id))
-		ids[c] = append(ids[c], id)
-	}
-	w.must(rows.Err())
 	began := time.Now()
 	var clients sync.WaitGroup
 	for _, list := range ids {
@@ -126,9 +125,23 @@ func (w *world) publishAll(store *storage.Store) float64 {
 		})
 	}
 	clients.Wait()
-	took := time.Since(began)
-	w.decided(2 * benchClients * benchEach)
-	return benchClients * benchEach / took.Seconds()
+	return benchClients * benchEach / time.Since(began).Seconds()
+}
+
+// jobsOf are the jobs that [world.fillJobs] made, by client.
+func (w *world) jobsOf(salt string) [][]uuid.UUID {
+	w.t.Helper()
+	ids := make([][]uuid.UUID, benchClients)
+	rows, err := w.conn().Query(w.ctx, fmt.Sprintf("SELECT c, md5('%s' || (c * 1000000 + i))::uuid FROM generate_series(0, %d) c, generate_series(1, %d) i", salt, benchClients-1, benchEach))
+	w.must(err)
+	for rows.Next() {
+		var c int
+		var id uuid.UUID
+		w.must(rows.Scan(&c, &id))
+		ids[c] = append(ids[c], id)
+	}
+	w.must(rows.Err())
+	return ids
 }
 
 func publishOne(ctx context.Context, store *storage.Store, job uuid.UUID, sealed storage.Sealed) error {

@@ -21,7 +21,7 @@ type swept struct {
 	local *files.Local
 }
 
-func newSwept(t *testing.T) *swept {
+func newSwept(t testing.TB) *swept {
 	t.Helper()
 	w := newWorld(t)
 	id, err := w.store.Installation(w.ctx)
