@@ -321,7 +321,7 @@ func doors() []door {
 		{"go.yaml.in/yaml", []string{"cmd", "jobs", "web/openapi"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},
-		{"testing", []string{"storage/storagetest", "storage/files/s3test", "jobs/redistest", "jobs/jobstest", "jobs/lease/leasetest"}, all},
+		{"testing", []string{"storage/storagetest", "storage/files/s3test", "jobs/redistest", "jobs/processtest", "jobs/jobstest", "jobs/lease/leasetest"}, all},
 	}
 }
 

@@ -1,20 +1,10 @@
 package redistest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/fenceline/fenceline/jobs/processtest"
 )
 
 // Option changes how servers are started.
@@ -23,7 +13,7 @@ type Option func(testing.TB, *config)
 type config struct {
 	password string
 	socket   string
-	tls      *certificates
+	tls      *processtest.Certificates
 }
 
 // Password makes the servers (and sentinels) ask for one.
@@ -35,7 +25,7 @@ func Socket(path string) Option { return func(_ testing.TB, c *config) { c.socke
 // TLS makes the servers speak nothing else, with certificates of an authority that
 // is made for this call, and ask for one of its certificates in turn.
 func TLS() Option {
-	return func(t testing.TB, c *config) { t.Helper(); c.tls = newCertificates(t) }
+	return func(t testing.TB, c *config) { t.Helper(); c.tls = processtest.NewCertificates(t) }
 }
 
 func configure(t testing.TB, options []Option) (c config) {
@@ -53,9 +43,9 @@ func (c config) url(scheme, hosts, path string, query url.Values) string {
 	}
 	if c.tls != nil {
 		scheme = "rediss" + scheme[len("redis"):]
-		query.Set("ca", c.tls.ca)
-		query.Set("cert", c.tls.cert)
-		query.Set("key", c.tls.key)
+		query.Set("ca", c.tls.CA)
+		query.Set("cert", c.tls.Cert)
+		query.Set("key", c.tls.Key)
 	}
 	user := ""
 	if c.password != "" {
@@ -68,79 +58,8 @@ func (c config) url(scheme, hosts, path string, query url.Values) string {
 	return address
 }
 
-// certificates are the files of an authority and of one certificate by it, which
-// servers and clients show to each other.
-type certificates struct {
-	ca, cert, key string
-	pool          *x509.CertPool
-	pair          tls.Certificate
-}
-
-func newCertificates(t testing.TB) *certificates {
-	t.Helper()
-	dir := t.TempDir()
-	c := &certificates{ca: filepath.Join(dir, "ca.pem"), cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem"), pool: x509.NewCertPool()}
-	authority, authorityKey := newKey(t, "redistest authority")
-	authority.IsCA, authority.BasicConstraintsValid, authority.KeyUsage = true, true, x509.KeyUsageCertSign
-	c.write(t, c.ca, "CERTIFICATE", sign(t, authority, authority, authorityKey, authorityKey))
-	leaf, key := newKey(t, "redistest server and client")
-	leaf.IPAddresses, leaf.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"}
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	c.write(t, c.cert, "CERTIFICATE", sign(t, leaf, authority, key, authorityKey))
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.write(t, c.key, "PRIVATE KEY", der)
-	text, err := os.ReadFile(c.ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.pool.AppendCertsFromPEM(text)
-	if c.pair, err = tls.LoadX509KeyPair(c.cert, c.key); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func newKey(t testing.TB, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-	}, key
-}
-
-func sign(t testing.TB, cert, parent *x509.Certificate, key, by *ecdsa.PrivateKey) []byte {
-	t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, cert, parent, &key.PublicKey, by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der
-}
-
-func (c *certificates) write(t testing.TB, name, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// arguments are for a server that also speaks to others of its kind.
-func (c *certificates) arguments() []string {
-	return []string{"--tls-cert-file", c.cert, "--tls-key-file", c.key, "--tls-ca-cert-file", c.ca, "--tls-auth-clients", "yes",
+// secure are the arguments of a server that also speaks to others of its kind.
+func (c config) secure() []string {
+	return []string{"--tls-cert-file", c.tls.Cert, "--tls-key-file", c.tls.Key, "--tls-ca-cert-file", c.tls.CA, "--tls-auth-clients", "yes",
 		"--tls-replication", "yes", "--tls-cluster", "yes"}
-}
-
-func (c *certificates) client() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.pool, Certificates: []tls.Certificate{c.pair}}
 }

@@ -27,6 +27,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fenceline/fenceline/jobs/processtest"
 )
 
 const (
@@ -51,7 +53,7 @@ type Redis struct {
 	sentinel string
 
 	mu    sync.Mutex
-	child *child // the latest; it may have ended
+	child *processtest.Process // the latest; it may have ended
 }
 
 // Server starts a server for this test alone and stops it after the test.
@@ -77,7 +79,7 @@ func own(t testing.TB, r *Redis) *Redis {
 // caller gets a server of its own.
 func Shared(t testing.TB) *Redis {
 	t.Helper()
-	if !endsWithUs {
+	if !processtest.EndsWithUs {
 		return Server(t)
 	}
 	r, err := sharedServer()
@@ -122,7 +124,7 @@ func (r *Redis) Stop() {
 	r.mustOwn("Stop")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.child.terminate(stopTimeout)
+	r.child.Terminate(stopTimeout)
 }
 
 // Kill ends the server with SIGKILL and returns when it is gone.
@@ -130,7 +132,7 @@ func (r *Redis) Kill() {
 	r.mustOwn("Kill")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.child.kill()
+	r.child.Kill()
 }
 
 // Restart stops the server if it runs and starts it, empty, on the same port.
@@ -139,7 +141,7 @@ func (r *Redis) Restart(t testing.TB) {
 	r.mustOwn("Restart")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.child.terminate(stopTimeout)
+	r.child.Terminate(stopTimeout)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
@@ -156,12 +158,12 @@ func (r *Redis) Restart(t testing.TB) {
 
 // Pause freezes the server (SIGSTOP): connections stay open and nobody answers.
 // It returns when the server has stopped.
-func (r *Redis) Pause(t testing.TB) { t.Helper(); r.signal(t, "Pause", (*child).freeze) }
+func (r *Redis) Pause(t testing.TB) { t.Helper(); r.signal(t, "Pause", (*processtest.Process).Freeze) }
 
 // Resume lets a frozen server go on (SIGCONT).
-func (r *Redis) Resume(t testing.TB) { t.Helper(); r.signal(t, "Resume", (*child).thaw) }
+func (r *Redis) Resume(t testing.TB) { t.Helper(); r.signal(t, "Resume", (*processtest.Process).Thaw) }
 
-func (r *Redis) signal(t testing.TB, what string, send func(*child) error) {
+func (r *Redis) signal(t testing.TB, what string, send func(*processtest.Process) error) {
 	t.Helper()
 	r.mustOwn(what)
 	r.mu.Lock()
@@ -207,17 +209,17 @@ func (r *Redis) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := spawn(r.bin, args...)
+	c, err := processtest.Spawn(r.bin, args...)
 	if err != nil {
 		return err
 	}
 	if err := r.ready(ctx, c); err != nil {
-		c.kill()
-		said := c.output.String()
+		c.Kill()
+		said := c.Output()
 		if strings.Contains(said, "Address already in use") || strings.Contains(said, "port number too high") { // its second port is 10,000 above
 			return errPortTaken
 		}
-		return fmt.Errorf("%w; it said:\n%s", err, c.output.String())
+		return fmt.Errorf("%w; it said:\n%s", err, c.Output())
 	}
 	r.child = c
 	return nil
@@ -226,7 +228,7 @@ func (r *Redis) launch(ctx context.Context) error {
 func (r *Redis) arguments() ([]string, error) {
 	port := []string{"--port", strconv.Itoa(r.port)}
 	if r.conf.tls != nil {
-		port = append([]string{"--port", "0", "--tls-port", strconv.Itoa(r.port)}, r.conf.tls.arguments()...)
+		port = append([]string{"--port", "0", "--tls-port", strconv.Itoa(r.port)}, r.conf.secure()...)
 	}
 	args := append([]string{"--bind", "127.0.0.1", "--dir", r.dir}, port...)
 	if r.sentinel != "" { // keeps what it learns in its file, and finds it there when it is started again
@@ -250,16 +252,16 @@ func (r *Redis) arguments() ([]string, error) {
 
 // ready waits until this very process answers on the port: somebody else's server
 // could be there.
-func (r *Redis) ready(ctx context.Context, c *child) error {
+func (r *Redis) ready(ctx context.Context, c *processtest.Process) error {
 	client := r.client()
 	defer client.Close()
-	ours := "process_id:" + strconv.Itoa(c.process.Pid) + "\r\n"
+	ours := "process_id:" + strconv.Itoa(c.Pid()) + "\r\n"
 	for {
 		info, err := client.Info(ctx, "server").Result()
 		if err == nil && strings.Contains(info, ours) {
 			return nil
 		}
-		if c.ended() {
+		if c.Ended() {
 			return errors.New("the server ended")
 		}
 		if !pause(ctx) {
@@ -272,7 +274,7 @@ func (r *Redis) ready(ctx context.Context, c *child) error {
 func (r *Redis) client() *redis.Client {
 	o := &redis.Options{Addr: r.Addr(), Password: r.conf.password, MaxRetries: -1, DialerRetries: 1}
 	if r.conf.tls != nil {
-		o.TLSConfig = r.conf.tls.client()
+		o.TLSConfig = r.conf.tls.Client()
 	}
 	return redis.NewClient(o)
 }

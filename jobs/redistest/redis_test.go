@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fenceline/fenceline/jobs/processtest"
 )
 
 // sharerVariable makes this test binary a process that starts the shared server
@@ -154,11 +156,11 @@ func TestSharedIsOneServerThatNobodyStops(t *testing.T) {
 	}
 	wg.Wait()
 	for _, r := range servers {
-		if endsWithUs && r != servers[0] {
+		if processtest.EndsWithUs && r != servers[0] {
 			t.Error("more than one server")
 		}
 	}
-	if !endsWithUs {
+	if !processtest.EndsWithUs {
 		return
 	}
 	r := servers[0]
@@ -181,7 +183,7 @@ func panics(call func()) (did bool) {
 
 func TestSharedEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
-	if !endsWithUs {
+	if !processtest.EndsWithUs {
 		return // Shared is Server there
 	}
 	sharer := exec.Command(os.Args[0])

@@ -1,12 +1,13 @@
 //go:build unix && !linux
 
-package redistest
+package processtest
 
 import "syscall"
 
-const endsWithUs = false
+// EndsWithUs is whether children end with us even when we are killed.
+const EndsWithUs = false
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // awaitStop has nothing to wait with here.
-func (c *child) awaitStop() error { return nil }
+func (p *Process) awaitStop() error { return nil }

@@ -1,4 +1,4 @@
-package redistest
+package processtest
 
 import (
 	"errors"
@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const endsWithUs = true
+// EndsWithUs is whether children end with us even when we are killed.
+const EndsWithUs = true
 
 // attributes bind the child to our life, and give it a process group of its own, so
 // that an interrupt of the terminal reaches us first.
@@ -17,9 +18,9 @@ func attributes() *syscall.SysProcAttr {
 
 // awaitStop returns when a stop signal has worked, for it does so a moment after
 // it was sent.
-func (c *child) awaitStop() error {
+func (p *Process) awaitStop() error {
 	for {
-		err := unix.Waitid(unix.P_PID, c.process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, p.process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
