@@ -25,6 +25,57 @@
 // Here the lease keeps two workers from doing the same work; [AlwaysLeaser],
 // which lets everybody work, is slower and just as right.
 //
+// # What to ask of a lock, and the answers
+//
+//   - What is protected? One row: which attempt's files an export has. The lease protects nothing; it saves work.
+//   - What if the holder crashes? Nobody renews the lease, so it ends by itself within its time
+//     ([LeaseOptions]), or with the holder's connection. The job goes on by its own heartbeat in
+//     PostgreSQL, not by the lease: the relay hands it to another worker.
+//   - What if the lease ends while the holder works? Its context ends, with [ErrLeaseLost] as the cause.
+//     A renewal never takes the lease anew. A holder that does not notice goes on, and is refused.
+//   - What of a stale writer? It finishes its files, under names that nobody else has, and publish_attempt
+//     refuses it: the token of the pointer is higher. Nothing of it was ever visible.
+//   - Who makes the token, and who checks it? PostgreSQL does both, under one row lock: begin_attempt draws it from a sequence,
+//     publish_attempt compares it where the pointer moves, and the trigger guard_export refuses whoever
+//     goes around that. An order of the lock service's own ([LeaseOrder]) is shown and never checked: the
+//     row is not there.
+//   - What of a partition? Cut off from the lock service, a worker loses its lease and stops; cut off from PostgreSQL, it can
+//     publish nothing. Somebody else may hold the lease meanwhile. That is two who work, and one who counts.
+//   - What of a failover of the lock service? A replica that never saw the lock gives it to a second holder: as above.
+//     A failover of PostgreSQL to a standby that lacks commits is another matter, and the one that matters:
+//     an epoch and the marks beside the files notice it, and nothing is published before fenceline recover.
+//   - What of a pause? Between any check and the write after it a process can stand still for minutes. So
+//     the check is in the transaction of the write.
+//   - What of a retry? Each attempt has a token of its own, and a higher one. A publish whose answer was lost is
+//     sent again and answered as it was decided.
+//   - Is it idempotent? A job is published at most once however often it is delivered (L4): an index says so.
+//     A request that is sent twice makes one job, by its idempotency key. What a plain job does is
+//     its own affair: [Work.Fence], [storage.Fence.Once].
+//   - Could the database alone do it? Yes: LEASE_URL=none is that, and LEASE_URL=postgres is a lease from the same
+//     database. All laws hold with either. A lease from elsewhere is for those who run that service anyway.
+//
+// # Where a lock is not the tool
+//
+// Most of what locks are asked to do is done by the database in the transaction
+// that writes, with nothing that could expire. This is what Fenceline uses:
+//
+//   - A unique constraint, where there may be only one: the current publication of an
+//     export (attempts_one_published) and of a job (attempts_one_publication_per_job), a request with an
+//     idempotency key (jobs_idempotency), one run of a schedule for each fire time (schedule_runs_pkey,
+//     in [storage.Store.RecordRun]): schedulers need no leader.
+//   - FOR UPDATE, where a decision must not overlap another one about the same row: publish_attempt and condemn_attempts
+//     lock the attempt, so that it is either published or cleaned up. With SKIP LOCKED it shares work
+//     out: claim_runs, hand_on_lost.
+//   - An advisory lock, where there is no row to lock yet: [storage.Migrate] and [storage.Sweep.Run] run
+//     once at a time; lock_caps lets one transaction count what is under a cap, and claim. It ends with its transaction or
+//     session, so nobody has to guess whether its holder lives.
+//   - Optimistic concurrency, where a conflict is rare or the loser should know: publish_attempt moves the pointer
+//     only WHERE last_token is lower, fence_write compares tokens in the transaction of an application's own
+//     write ([storage.Fence.Write]), and [storage.Store.NewGeneration] renames a bell only if nobody
+//     else has.
+//
+// A lease is for what is left: work that takes long, whose doubling is a waste and no fault.
+//
 // # Waiting, failing, crashing
 //
 // A job's failures are the errors of its own work: they use up its attempts. A
