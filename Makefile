@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model screenshots
+.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model screenshots lab
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench   run the benchmarks'
 	@echo 'make chaos   hurt everything for FOR=10m, with SEED= of an earlier run to replay it'
 	@echo 'make model   check the protocol model with three attempts (minutes, a gigabyte)'
+	@echo 'make lab     play the lab of leases, and write its table into the README'
 	@echo 'make screenshots  make the pictures of the README again, in a real browser'
 	@echo 'make clean   remove what was compiled; data folders stay'
 
@@ -73,6 +74,13 @@ chaos:
 # Two attempts are part of `make test`.
 model:
 	go test -run '^TestModel$$' -count=1 -timeout 30m -v ./storage/protocol -args -model.attempts=3
+
+# With the backends of this build and those that are given, as in:
+# make lab TAGS=etcd LAB=etcd
+TAGS =
+LAB =
+lab: tools
+	go test -tags '$(TAGS)' -run '^TestLab$$' -count=1 ./cmd/fenceline -args -lab '$(LAB)' -update
 
 # Looks at the dashboard of a small shop; what is shown was really made.
 screenshots: tools

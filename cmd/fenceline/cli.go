@@ -78,7 +78,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.queueCmd(), c.workerCmd(), c.maintenanceCmd(),
 		c.auditCmd(), c.linkCmd(),
 		c.fenceCmd(),
-		c.sweepCmd(), c.verifyCmd(), c.recoverCmd(), c.drillCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(),
+		c.sweepCmd(), c.verifyCmd(), c.recoverCmd(), c.drillCmd(), c.labCmd(), c.doctorCmd(), c.healthCmd(), c.migrateCmd(),
 		c.signinCmd(), c.userCmd(), c.tokenCmd(), c.keysCmd(), c.configCmd(), c.versionCmd(),
 	}
 }

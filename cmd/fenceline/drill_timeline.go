@@ -117,16 +117,26 @@ func (p *progress) end() {
 func (l *timeline) wait(ctx context.Context, patience time.Duration, what string, yes func() (bool, error)) error {
 	p := l.waitingFor(what)
 	defer p.end()
+	return poll(ctx, 50*time.Millisecond, patience, what, func() (bool, error) {
+		done, err := yes()
+		if err == nil && !done {
+			p.show()
+		}
+		return done, err
+	})
+}
+
+// poll calls yes again and again until it says so. what completes "it waited … until …".
+func poll(ctx context.Context, every, patience time.Duration, what string, yes func() (bool, error)) error {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		done, err := yes()
 		if err != nil || done {
 			return err
 		}
-		p.show()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,27 +58,32 @@ func (w *drillWorker) alive() error {
 	return nil
 }
 
-// spawn starts this program again as a process that outlives neither the drill
-// nor, where the system can promise that, its sudden end. Secrets go by the
-// environment, which the process list does not show.
+// spawn starts this program again with the servers of this deployment. Secrets go
+// by the environment, which the process list does not show.
 func spawn(ctx context.Context, a *app, label string, extra []string, args ...string) (*drillWorker, error) {
+	env := []string{
+		"DATABASE_URL=" + a.conf.DatabaseURL, "DATABASE_DIRECT_URL=" + a.conf.DirectURL, "REDIS_URL=" + a.conf.RedisURL, "REPORTS_DIR=" + a.conf.Reports,
+		"FENCELINE_DATA=" + a.conf.Data, "FENCELINE_NAMESPACE=" + a.conf.Namespace, "FENCELINE_LEASE=" + a.conf.Lease.String(),
+		"FENCELINE_CONFIG=" + a.conf.configPath(), "FENCELINE_GRACE=0s"}
+	if strings.Contains(a.conf.Files, "://") {
+		env = append(env, "FILES_URL="+a.conf.Files, "FILES_DIR=")
+	} else {
+		env = append(env, "FILES_URL=", "FILES_DIR="+a.conf.Files)
+	}
+	return spawnSelf(ctx, label, nil, append(env, extra...), args...) // the last one counts
+}
+
+// spawnSelf starts this program again as a process that outlives neither this one
+// nor, where the system can promise that, its sudden end. It logs in JSON, and reads in.
+func spawnSelf(ctx context.Context, label string, in io.Reader, env []string, args ...string) (*drillWorker, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	w := &drillWorker{label: label, output: &workerLog{}, ended: make(chan struct{})}
 	w.cmd = exec.CommandContext(context.WithoutCancel(ctx), path, args...)
-	w.cmd.Env = append(os.Environ(),
-		"DATABASE_URL="+a.conf.DatabaseURL, "DATABASE_DIRECT_URL="+a.conf.DirectURL, "REDIS_URL="+a.conf.RedisURL, "REPORTS_DIR="+a.conf.Reports,
-		"FENCELINE_DATA="+a.conf.Data, "FENCELINE_NAMESPACE="+a.conf.Namespace, "FENCELINE_LEASE="+a.conf.Lease.String(),
-		"FENCELINE_CONFIG="+a.conf.configPath(), "FENCELINE_GRACE=0s", "LOG_FORMAT=json", "LOG_LEVEL=info")
-	if strings.Contains(a.conf.Files, "://") {
-		w.cmd.Env = append(w.cmd.Env, "FILES_URL="+a.conf.Files, "FILES_DIR=")
-	} else {
-		w.cmd.Env = append(w.cmd.Env, "FILES_URL=", "FILES_DIR="+a.conf.Files)
-	}
-	w.cmd.Env = append(w.cmd.Env, extra...) // the last one counts
-	w.cmd.Stdout, w.cmd.Stderr = w.output, w.output
+	w.cmd.Env = append(append(os.Environ(), "LOG_FORMAT=json", "LOG_LEVEL=info"), env...)
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = in, w.output, w.output
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", label, err)
@@ -117,7 +124,9 @@ type workerLine struct {
 	Reason    string    `json:"reason"`
 	Error     string    `json:"error"`
 	JobBecame string    `json:"job_became"`
-	Said      string    `json:"said"` // of a worker without a fence
+	Said      string    `json:"said"`  // of a worker without a fence, and of a holder of the lab
+	Order     string    `json:"order"` // of the latter's lease
+	Value     int64     `json:"value"` // that it wrote
 }
 
 // workerLog keeps what a process says. It is safe for concurrent use.
@@ -162,6 +171,13 @@ func (l *workerLog) find(fits func(workerLine) bool) (workerLine, bool) {
 func (l *workerLog) says(msg string) bool {
 	_, found := l.find(func(line workerLine) bool { return line.Msg == msg })
 	return found
+}
+
+// all are the lines so far that could be understood.
+func (l *workerLog) all() []workerLine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
 }
 
 // last are the newest lines, for whoever has to find out what went wrong.
