@@ -108,7 +108,7 @@ func (w *world) samples() map[string][]string {
 		"/{$}": {"/", "/?window=day", "/?window=week"}, "/exports": {"/exports", "/exports?q=Export+9999", "/exports?kind=invoice"}, "/exports/{id}": {"/exports/" + export},
 		"/exports/{id}/delete": {"/exports/" + export + "/delete"}, "/invoices": {"/invoices"}, "/invoices/series/{name}": {"/invoices/series/INV?tenant=acme"},
 		"/jobs": {"/jobs", "/jobs?state=failed", "/jobs?state=done&kind=note", "/jobs?tag=team-3", "/jobs?tag=month-end", "/jobs?tag=month-end&state=failed", "/jobs?state=queued"}, "/jobs/{id}": {"/jobs/" + job},
-		"/jobs/bulk": {"/jobs/bulk?do=retry", "/jobs/bulk?do=cancel"}, "/new": {"/new"}, "/new/{report}": {"/new/orders"}, "/cleanup": {"/cleanup"},
+		"/jobs/bulk": {"/jobs/bulk?do=retry", "/jobs/bulk?do=cancel"}, "/new": {"/new"}, "/new/{report}": {"/new/orders"}, "/cleanup": {"/cleanup"}, "/lab": {"/lab"},
 		"/failed": {"/failed", "/failed?kind=report", "/failed?tag=month-end", "/failed?tenant=acme"}, "/failed/{group}": {"/failed/" + group}, "/failed/all": {"/failed/all?do=retry", "/failed/all?do=forget&kind=note"},
 		"/queues": {"/queues"}, "/batches": {"/batches"}, "/batches/{id}": {"/batches/" + batch}, "/schedules": {"/schedules"}, "/schedules/-/new": {"/schedules/-/new"},
 		"/schedules/{name}": {"/schedules/nightly-7"}, "/schedules/{name}/edit": {"/schedules/nightly-7/edit"},

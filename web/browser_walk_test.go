@@ -114,6 +114,7 @@ func richWorld(t *testing.T) (*world, samples) {
 		t.Fatal(err)
 	}
 	w.post("/invoices", who, url.Values{"document": {numberless(t)}, "series": {"default/web"}, "nonce": {"n"}}).want(t, 303)
+	w.playLab()
 	at := batch.Header.Get("Location")
 	group := regexp.MustCompile(`href="/failed/([0-9a-f-]{36})"`).FindStringSubmatch(w.get("/failed", who).want(t, 200).body)
 	if group == nil {
@@ -171,7 +172,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		b.quiet()
 	}
 	b.signIn(who)
-	extra := []string{"/invoices?example=1", "/nothing", "/jobs/" + must(w.store.Jobs(w.ctx, principalAll.scope, storage.JobFilter{State: storage.JobRunning}))(t).Items[0].ID.String()}
+	extra := []string{"/invoices?example=1", "/lab?backend=none", "/nothing", "/jobs/" + must(w.store.Jobs(w.ctx, principalAll.scope, storage.JobFilter{State: storage.JobRunning}))(t).Items[0].ID.String()}
 	for _, path := range append(paths, extra...) {
 		b.open(path)
 		if path == "/nothing" { // Chromium reports the status 404 of a page

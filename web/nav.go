@@ -41,6 +41,7 @@ func navigation() []navGroup {
 		}},
 		{"Care", []navItem{
 			{Path: "/cleanup", Label: "Clean-up", needs: storage.VerbView, allTenants: true},
+			{Path: "/lab", Label: "Lab", needs: storage.VerbView},
 			{Path: "/targets", Label: "Notices", needs: storage.VerbAdminister},
 			{Path: "/audit", Label: "Audit", needs: storage.VerbAdminister},
 			{Path: "/settings", Label: "Settings", needs: storage.VerbView},

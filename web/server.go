@@ -224,6 +224,7 @@ func (s *Server) routes() []route {
 		s.providerRoutes(),
 		s.docRoutes(),
 		s.keepRoutes(),
+		s.labRoutes(),
 	)...)
 }
 
