@@ -30,6 +30,9 @@ func (s *Scheduler) cleanUp(ctx context.Context) {
 	if _, err := s.store.PruneAudit(ctx, s.auditKeep); err != nil && ctx.Err() == nil {
 		s.log.Warn("prune", "error", err)
 	}
+	if err := s.store.PruneRequests(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("prune", "error", err)
+	}
 	if _, err := s.store.PruneLimits(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("prune", "error", err)
 	}

@@ -319,7 +319,8 @@ func (i *issuer) warnings() []string {
 // IssueInvoice gives one document the next number of its series and asks for its
 // files, in one transaction: a document that is refused takes no number. With a
 // customer and a period that had theirs already it answers that one, and its job.
-func IssueInvoice(ctx context.Context, store *storage.Store, d *Dispatcher, n storage.Issuing, options ...Option) (storage.Issued, storage.Job, error) {
+// The transaction is the caller's tx, or one of its own when tx is nil.
+func IssueInvoice(ctx context.Context, tx storage.Tx, store *storage.Store, d *Dispatcher, n storage.Issuing, options ...Option) (storage.Issued, storage.Job, error) {
 	refused := new(invalid.Error)
 	if n.Series == "" {
 		refused.Add("series", "", "is needed: name the series that gives the number")
@@ -336,7 +337,7 @@ func IssueInvoice(ctx context.Context, store *storage.Store, d *Dispatcher, n st
 	}
 	var issued storage.Issued
 	var receipt Receipt
-	err = store.Transaction(ctx, func(tx storage.Tx) (err error) {
+	err = d.in(ctx, tx, func(tx storage.Tx) (err error) {
 		if issued, err = store.IssueInvoice(ctx, tx, n); err != nil {
 			return err
 		}

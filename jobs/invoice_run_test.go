@@ -280,7 +280,7 @@ func TestIssueOneInvoice(t *testing.T) {
 	w.must(err)
 	issue := func(n storage.Issuing) (storage.Issued, storage.Job, error) {
 		n.Tenant = jobs.DefaultTenant
-		return jobs.IssueInvoice(w.ctx, w.store, w.dispatcher, n)
+		return jobs.IssueInvoice(w.ctx, nil, w.store, w.dispatcher, n)
 	}
 	for name, n := range map[string]storage.Issuing{"a bad document": {Series: "s", Document: bad}, "no series": {Document: good},
 		"half a key": {Series: "s", Document: good, Customer: "1"}, "a number of its own": {Series: "s", Document: invoice.Example()},

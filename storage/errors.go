@@ -34,6 +34,8 @@ var (
 	ErrSequenceBehind = errors.New("the token sequence is behind")
 	// ErrKeyReused means that an idempotency key came again with another request.
 	ErrKeyReused = errors.New("the idempotency key was used for another request")
+	// ErrKeyInUse means that another request with the idempotency key is at work.
+	ErrKeyInUse = errors.New("a request with the idempotency key is being answered")
 	// ErrBusy means that another process does this work right now.
 	ErrBusy = errors.New("another run is in progress")
 	// ErrOff means that clean-ups are switched off; nothing was deleted.

@@ -83,12 +83,3 @@ func (s *Server) withinRate(r *http.Request, who principal) error {
 	}
 	return nil
 }
-
-// refuseKey refuses the header Idempotency-Key where no key is kept: who sends it
-// counts on it. why says what to do instead.
-func refuseKey(r *http.Request, why string) error {
-	if len(r.Header.Values("Idempotency-Key")) == 0 {
-		return nil
-	}
-	return &failure{http.StatusBadRequest, "idempotency-key", "No idempotency key is kept here", why}
-}

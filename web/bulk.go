@@ -39,9 +39,6 @@ func ofTenants(who principal, items []jobs.Item) (err error) {
 
 // apiBulk accepts many jobs, all or none.
 func (s *Server) apiBulk(w http.ResponseWriter, r *http.Request) error {
-	if err := refuseKey(r, "Give each job of the body an idempotency_key of its own."); err != nil {
-		return err
-	}
 	raw, err := readBody(w, r, maxBulk)
 	if err != nil {
 		return err
@@ -58,22 +55,17 @@ func (s *Server) apiBulk(w http.ResponseWriter, r *http.Request) error {
 	if err := ofTenants(who, items); err != nil {
 		return err
 	}
-	receipts, err := s.dispatcher.DispatchAll(r.Context(), nil, items, jobs.RequestedBy(who.name))
-	if err != nil {
-		return err
-	}
-	s.log.Info("dispatched in bulk", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
-	if err := s.auditJobs(r, auditAskedMany, receipts); err != nil {
-		return err
-	}
-	return respond(w, http.StatusAccepted, map[string]any{"jobs": dispatchedList(receipts)})
+	return s.once(w, r, raw, func(tx storage.Tx) (made, error) {
+		receipts, err := s.dispatcher.DispatchAll(r.Context(), tx, items, jobs.RequestedBy(who.name))
+		return made{status: http.StatusAccepted, answer: map[string]any{"jobs": dispatchedList(receipts)}, note: func() error {
+			s.log.Info("dispatched in bulk", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
+			return s.auditJobs(r, auditAskedMany, receipts)
+		}}, err
+	})
 }
 
 // apiChain accepts jobs that run one after the other.
 func (s *Server) apiChain(w http.ResponseWriter, r *http.Request) error {
-	if err := refuseKey(r, "Ask for the chain once: a second call makes another one."); err != nil {
-		return err
-	}
 	raw, err := readBody(w, r, maxBulk)
 	if err != nil {
 		return err
@@ -86,22 +78,17 @@ func (s *Server) apiChain(w http.ResponseWriter, r *http.Request) error {
 	if err := ofTenants(who, items); err != nil {
 		return err
 	}
-	receipts, err := s.dispatcher.Chain(r.Context(), nil, items, jobs.RequestedBy(who.name))
-	if err != nil {
-		return err
-	}
-	s.log.Info("dispatched a chain", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
-	if err := s.auditJobs(r, auditAskedChain, receipts); err != nil {
-		return err
-	}
-	return respond(w, http.StatusAccepted, map[string]any{"jobs": dispatchedList(receipts)})
+	return s.once(w, r, raw, func(tx storage.Tx) (made, error) {
+		receipts, err := s.dispatcher.Chain(r.Context(), tx, items, jobs.RequestedBy(who.name))
+		return made{status: http.StatusAccepted, answer: map[string]any{"jobs": dispatchedList(receipts)}, note: func() error {
+			s.log.Info("dispatched a chain", "request_id", of(r).id, "jobs", len(receipts), "who", who.name)
+			return s.auditJobs(r, auditAskedChain, receipts)
+		}}, err
+	})
 }
 
 // apiMakeBatch accepts a batch, with its address.
 func (s *Server) apiMakeBatch(w http.ResponseWriter, r *http.Request) error {
-	if err := refuseKey(r, "Ask for the batch once: a second call makes another one."); err != nil {
-		return err
-	}
 	raw, err := readBody(w, r, maxBulk)
 	if err != nil {
 		return err
@@ -115,19 +102,17 @@ func (s *Server) apiMakeBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	request.RequestedBy = who.name
-	batch, receipts, err := s.dispatcher.Batch(r.Context(), nil, request) // which sees that its jobs are of its tenant
-	if err != nil {
-		return err
-	}
-	s.log.Info("dispatched a batch", "request_id", of(r).id, "batch", batch.ID, "jobs", len(receipts), "who", who.name)
-	if err := s.audit(r, auditBatchAsked, batchObject(batch), map[string]any{"jobs": len(receipts), "title": batch.Title}); err != nil {
-		return err
-	}
-	w.Header().Set("Location", "/api/v1/batches/"+batch.ID.String())
-	return respond(w, http.StatusAccepted, struct {
-		Batch storage.Batch    `json:"batch"`
-		Jobs  []dispatchedJSON `json:"jobs"`
-	}{batch, dispatchedList(receipts)})
+	return s.once(w, r, raw, func(tx storage.Tx) (made, error) {
+		batch, receipts, err := s.dispatcher.Batch(r.Context(), tx, request) // which sees that its jobs are of its tenant
+		answer := struct {
+			Batch storage.Batch    `json:"batch"`
+			Jobs  []dispatchedJSON `json:"jobs"`
+		}{batch, dispatchedList(receipts)}
+		return made{status: http.StatusAccepted, location: "/api/v1/batches/" + batch.ID.String(), answer: answer, note: func() error {
+			s.log.Info("dispatched a batch", "request_id", of(r).id, "batch", batch.ID, "jobs", len(receipts), "who", who.name)
+			return s.audit(r, auditBatchAsked, batchObject(batch), map[string]any{"jobs": len(receipts), "title": batch.Title})
+		}}, err
+	})
 }
 
 // apiCancelBatch cancels what is left of a batch.

@@ -149,6 +149,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errNotUnique, nil
 	case errors.Is(err, storage.ErrBatchEnded):
 		return errBatchEnded, nil
+	case errors.Is(err, storage.ErrKeyInUse):
+		return errKeyInUse, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
 	case errors.Is(err, storage.ErrRecoveryNeeded):

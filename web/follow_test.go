@@ -172,14 +172,3 @@ func TestAPIRate(t *testing.T) {
 	}
 	w.get("/api/v1/jobs", other).want(t, 200)
 }
-
-// A key that is not kept is refused: who sends it counts on it.
-func TestIdempotencyKeysThatAreNotKept(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	who := w.token("acme")
-	for _, path := range []string{"/api/v1/jobs/bulk", "/api/v1/chains", "/api/v1/batches", "/api/v1/invoices"} {
-		w.call(path, who, `{}`, "Idempotency-Key", "k").want(t, 400, "urn:fenceline:problem:idempotency-key")
-		w.call(path, who, `{}`).want(t, 422)
-	}
-}

@@ -22,11 +22,12 @@ type issuedJSON struct {
 // apiIssue gives a document the next number of a series and asks for its files:
 // 201, or 200 when the customer and period had theirs already.
 func (s *Server) apiIssue(w http.ResponseWriter, r *http.Request) error {
-	if err := refuseKey(r, "The series, the customer and the period are the key: the same ones get the number that they have."); err != nil {
+	raw, err := readBody(w, r, maxBody)
+	if err != nil {
 		return err
 	}
 	var n storage.Issuing
-	err := readObject(w, r, map[string]any{"tenant": &n.Tenant, "series": &n.Series, "customer": &n.Customer, "period": &n.Period, "document": (*json.RawMessage)(&n.Document)})
+	err = invalid.Object(raw, "body", "", map[string]any{"tenant": &n.Tenant, "series": &n.Series, "customer": &n.Customer, "period": &n.Period, "document": (*json.RawMessage)(&n.Document)})
 	if err != nil {
 		return err
 	}
@@ -35,23 +36,20 @@ func (s *Server) apiIssue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n.Tenant = cmp.Or(n.Tenant, jobs.DefaultTenant)
-	issued, job, err := jobs.IssueInvoice(r.Context(), s.store, s.dispatcher, n, jobs.RequestedBy(who.name))
-	if errors.Is(err, storage.ErrNoSeries) {
-		return invalid.New("series", n.Series, "is no series of the tenant %s", n.Tenant)
-	}
-	if err != nil {
-		return err
-	}
-	s.log.Info("invoice issued", "request_id", of(r).id, "number", issued.Number, "new", issued.New, "job", job.ID, "who", who.name)
-	if err := s.audit(r, auditInvoiceIssued, jobObject(job), map[string]any{"number": issued.Number, "series": n.Series, "new": issued.New}); err != nil {
-		return err
-	}
-	status := http.StatusCreated
-	if !issued.New {
-		status = http.StatusOK
-	}
-	w.Header().Set("Location", "/api/v1/jobs/"+job.ID.String())
-	return respond(w, status, issuedJSON{issued.Number, issued.New, job})
+	return s.once(w, r, raw, func(tx storage.Tx) (made, error) {
+		issued, job, err := jobs.IssueInvoice(r.Context(), tx, s.store, s.dispatcher, n, jobs.RequestedBy(who.name))
+		if errors.Is(err, storage.ErrNoSeries) {
+			err = invalid.New("series", n.Series, "is no series of the tenant %s", n.Tenant)
+		}
+		status := http.StatusCreated
+		if !issued.New {
+			status = http.StatusOK
+		}
+		return made{status: status, location: "/api/v1/jobs/" + job.ID.String(), answer: issuedJSON{issued.Number, issued.New, job}, note: func() error {
+			s.log.Info("invoice issued", "request_id", of(r).id, "number", issued.Number, "new", issued.New, "job", job.ID, "who", who.name)
+			return s.audit(r, auditInvoiceIssued, jobObject(job), map[string]any{"number": issued.Number, "series": n.Series, "new": issued.New})
+		}}, err
+	})
 }
 
 // apiNumbers accounts for every number of a series: ?tenant= for those who see all.

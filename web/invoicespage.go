@@ -182,7 +182,7 @@ func (s *Server) issue(r *http.Request, f invoiceForm, p *invoicePreview) (job s
 	if f.Nonce != "" {
 		n.Customer, n.Period = p.Customer, "form "+f.Nonce
 	}
-	issued, job, err := jobs.IssueInvoice(r.Context(), s.store, s.dispatcher, n, jobs.RequestedBy(who.name))
+	issued, job, err := jobs.IssueInvoice(r.Context(), nil, s.store, s.dispatcher, n, jobs.RequestedBy(who.name))
 	if err != nil {
 		return job, false, err
 	}

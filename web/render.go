@@ -145,11 +145,16 @@ func respond(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
+	respondWith(w, status, body)
+	return nil
+}
+
+// respondWith answers with JSON that is encoded already.
+func respondWith(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // when it fails nobody is left to tell
-	return nil
 }
 
 // pathID is the {id} of a route. What is no id names nothing.

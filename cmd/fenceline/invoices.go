@@ -160,7 +160,7 @@ func (c *cli) invoiceIssueCmd() *cobra.Command {
 				return err
 			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				issued, job, err := jobs.IssueInvoice(ctx, a.store, a.dispatcher, n, jobs.RequestedBy("cli"))
+				issued, job, err := jobs.IssueInvoice(ctx, nil, a.store, a.dispatcher, n, jobs.RequestedBy("cli"))
 				if err != nil {
 					return err
 				}
