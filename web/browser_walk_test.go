@@ -97,6 +97,7 @@ func richWorld(t *testing.T) (*world, samples) {
 	who := w.person("Robin", "")
 	j, _, _ := w.fenced("acme", "sales?month=2026-10", "বিক্রয়, অক্টোবর · حركة المواد · Sales")
 	w.again(j, "id\n3\n")
+	w.keepSome(j.ExportID)
 	long := w.job("acme", "k?"+strings.Repeat("warehouse=المستودع-", 12), "Stock "+strings.Repeat("unbreakable", 14))
 	busy := w.beginUnder(long, "host-with-a-very-long-name.example.internal-1234-abcdef", math.MaxInt64)
 	expected := int64(5_000_000)
@@ -124,7 +125,7 @@ func richWorld(t *testing.T) (*world, samples) {
 		"exports": j.ExportID.String(), "jobs": lost.ID.String(), "new": "orders", "invoices/series": "web", "batches": at[strings.LastIndex(at, "/")+1:],
 		"schedules": "nightly", "targets": makeTarget(w), "queues": "default", "/jobs/bulk": "/jobs/bulk?do=retry",
 		"settings/users": must(w.store.AddUser(w.ctx, storage.NewUser{Name: "Zoë", Tenant: "acme", Role: storage.RoleViewer}))(t).ID.String(),
-		"failed":         group[1], "/failed/all": "/failed/all?do=retry",
+		"failed":         group[1], "/failed/all": "/failed/all?do=retry", "/settings/retention/change": "/settings/retention/change?do=set&kind=report&current_days=30",
 	}
 }
 

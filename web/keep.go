@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -14,7 +13,7 @@ import (
 // keepRoutes are the part of the table about what is kept, and for how long.
 func (s *Server) keepRoutes() []route {
 	const view, operate, administer = storage.VerbView, storage.VerbOperate, storage.VerbAdminister
-	return []route{
+	return append([]route{
 		{"GET", "/api/v1/retention", api, view, s.apiRetention},
 		{"PUT", "/api/v1/retention", api, administer, s.apiSetRetention},
 		{"DELETE", "/api/v1/retention", api, administer, s.apiRemoveRetention},
@@ -24,7 +23,7 @@ func (s *Server) keepRoutes() []route {
 		{"POST", "/api/v1/exports/{id}/unpin", api, operate, s.apiUnpin},
 		{"POST", "/api/v1/exports/{id}/hold", api, administer, s.apiHold},
 		{"POST", "/api/v1/exports/{id}/release", api, administer, s.apiRelease},
-	}
+	}, append(s.retentionRoutes(), s.keepPageRoutes()...)...)
 }
 
 // superseded is how long the files of deleted exports stay.
@@ -73,7 +72,7 @@ func (s *Server) apiSetRetention(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rule.CurrentDays, rule.SupersededDays, rule.SupersededKeep = given.CurrentDays, given.SupersededDays, given.SupersededKeep
-	if err := jobs.CheckRetention(rule, max(s.linkMax, s.superseded()), func(field string) string { return field }); err != nil {
+	if err := s.checkRule(rule); err != nil {
 		return err
 	}
 	e, err := auditEntry(r, auditRetentionChanged, object{}, nil)

@@ -50,6 +50,7 @@ func bodies() map[string]string {
 	return map[string]string{
 		"POST /exports/{id}/links": "file=a.csv&lifetime=1h", "POST /api/v1/exports/{id}/links": `{"file":"a.csv"}`,
 		"POST /new/{report}": "p.from=2026-01-01", "POST /new/{report}/preview": "p.from=2026-01-01",
+		"POST /exports/{id}/pin": "note=x", "POST /exports/{id}/hold": "reason=x",
 		"POST /settings/users/{id}/role": "role=viewer&tenant=default",
 	}
 }
@@ -57,7 +58,7 @@ func bodies() map[string]string {
 // mayBeMissing are routes that answer 404 to those whom they let in: a queue that is not
 // paused cannot be resumed, and sessions are one's own (see TestOwnSessions).
 func mayBeMissing() []string {
-	return []string{"DELETE /api/v1/retention", "POST /api/v1/exports/{id}/restore", "POST /api/v1/exports/{id}/release", "POST /api/v1/exports/{id}/unpin", "POST /queues/{name}/resume", "POST /api/v1/queues/{name}/resume", "POST /settings/sessions/{id}/end"}
+	return []string{"POST /exports/{id}/unpin", "POST /exports/{id}/release", "POST /exports/{id}/restore", "DELETE /api/v1/retention", "POST /api/v1/exports/{id}/restore", "POST /api/v1/exports/{id}/release", "POST /api/v1/exports/{id}/unpin", "POST /queues/{name}/resume", "POST /api/v1/queues/{name}/resume", "POST /settings/sessions/{id}/end"}
 }
 
 // thing is a kind of object: how to make one of the tenant own, as it stands in the

@@ -68,7 +68,9 @@ func (s *Server) showPublications(r *http.Request, v *exportView) error {
 type deleteView struct {
 	storage.Export
 	storage.ExportWeight
-	Name string
+	Name  string
+	Kept  []keptRow // what forbids it; one of these is to be taken back first
+	Grace string    // for how long it can be restored
 }
 
 func (s *Server) deletePage(w http.ResponseWriter, r *http.Request) error {
@@ -85,10 +87,20 @@ func (s *Server) deletePage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.render(w, r, http.StatusOK, "delete", deleteView{e, weight, exportName(e)})
+	v := deleteView{ExportWeight: weight, Export: e, Name: exportName(e), Grace: showDuration(s.superseded())}
+	kept, err := s.store.Kept(r.Context(), storage.Scope{Tenant: e.Tenant}, storage.KeptFilter{Export: id, Limit: maxKeepers})
+	if err != nil {
+		return err
+	}
+	for _, k := range kept.Items {
+		if k.What != "publication" { // which does not forbid it
+			v.Kept = append(v.Kept, keptRow{Kept: k})
+		}
+	}
+	return s.render(w, r, http.StatusOK, "delete", v)
 }
 
-// deleteForm deletes an export and shows the list that it is no longer in.
+// deleteForm deletes an export and shows the list from which it can be restored.
 func (s *Server) deleteForm(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathID(r)
 	if err != nil {
@@ -106,10 +118,6 @@ func (s *Server) deleteForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.Info("export deleted", "request_id", of(r).id, "export", id, "who", who.name)
-	to := "/"
-	if s.paths["GET /exports"] {
-		to = "/exports"
-	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	http.Redirect(w, r, "/settings/deleted?done=deleted", http.StatusSeeOther)
 	return nil
 }

@@ -51,7 +51,7 @@ func newPages(a assets) pages {
 		"named":     func(name, value string) namedText { return namedText{name, value} },
 		"pass":      func(v view, value any) passed { return passed{v, value} },
 	}
-	parts := []string{"layout.html", "parts.html", "fence.html", "links.html"} // of all pages; each other file is a page
+	parts := []string{"layout.html", "parts.html", "fence.html", "links.html", "retention.html"} // of all pages; each other file is a page
 	shared := template.New("").Funcs(funcs)
 	for _, name := range parts {
 		template.Must(shared.ParseFS(templateFiles, "templates/"+name))

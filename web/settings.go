@@ -33,7 +33,6 @@ func (s *Server) settingsRoutes() []route {
 		{"POST", "/settings/tokens", signedIn, administer, s.addTokenForm},
 		{"POST", "/settings/tokens/{id}/revoke", signedIn, administer, s.revokeTokenForm},
 		{"GET", "/settings/tenants", signedIn, administer, s.tenantsPage},
-		{"GET", "/settings/retention", signedIn, view, s.retentionPage},
 		{"GET", "/settings/presets", signedIn, view, s.presetsPage},
 	}
 }
@@ -61,6 +60,11 @@ type settingsView struct {
 	Choices []confirmation
 	Verbs   []formOption // of a new token
 	Pager   pager
+
+	Rules   *retentionView
+	Kept    []keptRow
+	Deleted []deletedRow
+	Grace   string // for how long what was deleted can be restored
 }
 
 type settingsTab struct{ Path, Label, Current string }
@@ -73,7 +77,8 @@ func tabs(who principal, current string) (list []settingsTab) {
 	}{
 		{"/settings", "My account", storage.VerbView}, {"/settings/users", "Users", storage.VerbAdminister},
 		{"/settings/tokens", "API tokens", storage.VerbAdminister}, {"/settings/tenants", "Tenants", storage.VerbAdminister},
-		{"/settings/retention", "Retention", storage.VerbView}, {"/settings/presets", "Presets", storage.VerbView},
+		{"/settings/retention", "Retention", storage.VerbView}, {"/settings/kept", "Pins and holds", storage.VerbView},
+		{"/settings/deleted", "Deleted", storage.VerbAdminister}, {"/settings/presets", "Presets", storage.VerbView},
 	} {
 		if !who.may(t.needs) {
 			continue
@@ -241,10 +246,6 @@ func (s *Server) tenantsPage(w http.ResponseWriter, r *http.Request) error {
 		v.Pager = l.pager(list[len(list)-1].Name)
 	}
 	return s.showSettings(w, r, http.StatusOK, v)
-}
-
-func (s *Server) retentionPage(w http.ResponseWriter, r *http.Request) error {
-	return s.showSettings(w, r, http.StatusOK, settingsView{Tab: "retention", Facts: s.retention})
 }
 
 func (s *Server) presetsPage(w http.ResponseWriter, r *http.Request) error {
