@@ -15,11 +15,17 @@ func askEpoch(ctx context.Context, d *doctor) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	f, err := files.LookAt(d.conf.Files)
-	if err != nil { // files.folder says so
-		return judgeEpoch(e, files.Mark{}), nil
+	return judgeEpoch(e, d.mark(ctx)), nil
+}
+
+// mark is what the files remember of the database; zero when they cannot be read, which files.folder says.
+func (d *doctor) mark(ctx context.Context) files.Mark {
+	if l, is := d.bucket(); is {
+		f, _ := files.LookAtBucket(ctx, l)
+		return f.Mark
 	}
-	return judgeEpoch(e, f.Mark), nil
+	f, _ := files.LookAt(d.conf.Files)
+	return f.Mark
 }
 
 func judgeEpoch(e storage.Epoch, m files.Mark) finding {

@@ -13,6 +13,7 @@ import (
 // BucketFacts are what can be seen of a part of a bucket without touching it.
 type BucketFacts struct {
 	Marked uuid.UUID // for which installation; the zero UUID without a mark
+	Mark   Mark      // all that it remembers; the zero Mark without one
 	Holds  string    // a name in an unmarked part that is not ours, "" when it is empty
 	// Versioned means that the bucket keeps what is deleted.
 	Versioned bool
@@ -32,7 +33,7 @@ func LookAtBucket(ctx context.Context, l Location) (f BucketFacts, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.Marked = m.Installation
+	f.Marked, f.Mark = m.Installation, m
 	// Not everybody may ask this, and not every server knows.
 	if out, err := s.client.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: s.bucket()}); err == nil {
 		f.Versioned = out.Status == types.BucketVersioningStatusEnabled
