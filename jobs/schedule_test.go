@@ -239,7 +239,7 @@ func TestWithoutOverlapping(t *testing.T) {
 	if len(second) != 1 || second[0].Reason == nil || !strings.Contains(*second[0].Reason, first[0].JobID.String()+" of an earlier run is still queued") {
 		t.Errorf("%+v", second)
 	}
-	if _, err := tt.RunNow(tt.ctx, everything, "s", "ann"); !errors.Is(err, storage.ErrOverlap) {
+	if _, _, err := tt.RunNow(tt.ctx, everything, "s", "ann", ""); !errors.Is(err, storage.ErrOverlap) {
 		t.Errorf("by hand: %v", err)
 	}
 	_, err := tt.store.CancelJob(tt.ctx, everything, *first[0].JobID)
@@ -300,7 +300,7 @@ func TestRunByHand(t *testing.T) {
 	})
 	tt.must(tt.store.PauseSchedule(tt.ctx, everything, "s"))
 	for range 2 {
-		run, err := tt.RunNow(tt.ctx, everything, "s", "ann")
+		run, _, err := tt.RunNow(tt.ctx, everything, "s", "ann", "")
 		if err != nil || !run.Manual || run.AskedBy != "ann" || run.DecidedAt.IsZero() {
 			t.Fatalf("%+v, %v", run, err)
 		}
@@ -316,7 +316,7 @@ func TestRunByHand(t *testing.T) {
 	if page, err = tt.store.ScheduleRuns(tt.ctx, everything, "s", page.Next, 1); err != nil || len(page.Items) != 1 || page.Next != "" {
 		t.Errorf("%+v, %v", page, err)
 	}
-	if _, err := tt.RunNow(tt.ctx, storage.Scope{Tenant: "globex"}, "s", "eve"); !errors.Is(err, storage.ErrNotFound) {
+	if _, _, err := tt.RunNow(tt.ctx, storage.Scope{Tenant: "globex"}, "s", "eve", ""); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("another tenant: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -235,10 +237,22 @@ func (s *Schedules) Check(ctx context.Context, sc storage.Schedule) (storage.Sch
 // RunNow fires a schedule by hand, for somebody whose name is recorded, also while it
 // is paused. Its words for days mean today, in its zone. [storage.ErrOverlap] when it
 // does not overlap and a run is at work; what is wrong with its request is an [*invalid.Error].
-func (s *Schedules) RunNow(ctx context.Context, scope storage.Scope, name, who string) (run storage.ScheduleRun, err error) {
+// A key, unless it is empty, makes repeated clicks one: with one that was used before for the
+// schedule it answers the run of then, and true.
+func (s *Schedules) RunNow(ctx context.Context, scope storage.Scope, name, who, key string) (run storage.ScheduleRun, again bool, err error) {
+	if key == "" {
+		key = uuid.NewString()
+	} else {
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:])
+	}
+	key = "by hand " + key
 	err = s.store.Transaction(ctx, func(tx storage.Tx) error {
 		sc, now, err := s.store.LockSchedule(ctx, tx, scope, name)
 		if err != nil {
+			return err
+		}
+		if run, again, err = s.store.RunOf(ctx, tx, name, key); err != nil || again {
 			return err
 		}
 		zone, err := report.LoadZone(sc.Zone)
@@ -251,9 +265,9 @@ func (s *Schedules) RunNow(ctx context.Context, scope storage.Scope, name, who s
 			return fmt.Errorf("run schedule %q: %w: job %s is %s", name, storage.ErrOverlap, job, state)
 		}
 		local := now.In(zone)
-		f := calendar.Fire{At: now, Key: "by hand " + uuid.NewString(), Local: time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)}
+		f := calendar.Fire{At: now, Key: key, Local: time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)}
 		run, err = s.dispatch(ctx, tx, sc, f, storage.ScheduleRun{Manual: true, AskedBy: who}, RequestedBy(who))
 		return err
 	})
-	return run, err
+	return run, again, err
 }

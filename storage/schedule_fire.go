@@ -133,6 +133,20 @@ func (s *Store) RecordRun(ctx context.Context, tx Tx, r ScheduleRun) (ScheduleRu
 	return r, nil
 }
 
+// RunOf is the run of a schedule with a fire key, if there is one.
+func (s *Store) RunOf(ctx context.Context, tx Tx, schedule, key string) (run ScheduleRun, there bool, err error) {
+	var list []ScheduleRun
+	err = tx.WithContext(ctx).Raw(`SELECT r.*, j.state AS job_state FROM fenceline.schedule_runs r LEFT JOIN fenceline.jobs j ON j.id = r.job_id
+		WHERE r.schedule = ? AND r.fire_key = ?`, schedule, key).Scan(&list).Error
+	if err != nil {
+		return run, false, fmt.Errorf("look for %s of schedule %q: %w", key, schedule, err)
+	}
+	if len(list) == 0 {
+		return run, false, nil
+	}
+	return list[0], true, nil
+}
+
 // FinishRun notes what came of a recorded fire time: a job, or why there is none.
 func (s *Store) FinishRun(ctx context.Context, tx Tx, r ScheduleRun) error {
 	err := tx.WithContext(ctx).Exec("UPDATE fenceline.schedule_runs SET outcome = ?, job_id = ?, reason = ? WHERE schedule = ? AND fire_key = ?",

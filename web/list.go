@@ -149,4 +149,5 @@ type confirmation struct {
 	Action string // where the form goes
 	Button string // does it
 	Safe   bool   // nothing is lost by it
+	Nonce  string // of a form that makes something: sent twice it does so once
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
@@ -173,7 +174,7 @@ func (v *scheduleView) offer(who principal) {
 	if !who.may(storage.VerbOperate) {
 		return
 	}
-	v.Run = &confirmation{ID: "run", Label: "Run now", Action: v.Path + "/run", Button: "Run it now", Safe: true,
+	v.Run = &confirmation{ID: "run", Label: "Run now", Action: v.Path + "/run", Button: "Run it now", Safe: true, Nonce: rand.Text(),
 		Text: "One job is dispatched at once, besides those of its times. Words for days in its payload mean today."}
 	if v.PausedAt == nil {
 		v.Pause = &confirmation{ID: "pause", Label: "Pause", Action: v.Path + "/pause", Button: "Pause it",
@@ -218,16 +219,25 @@ func (s *Server) onSchedule(w http.ResponseWriter, r *http.Request, action, to s
 	return nil
 }
 
-// runScheduleForm fires a schedule by hand and shows its job.
+// runScheduleForm fires a schedule by hand and shows its job. The same form sent twice is one run.
 func (s *Server) runScheduleForm(w http.ResponseWriter, r *http.Request) error {
+	if err := parseForm(w, r); err != nil {
+		return err
+	}
 	who, name := of(r).principal, r.PathValue("name")
-	run, err := s.schedules.RunNow(r.Context(), who.scope, name, who.name)
+	nonce := r.PostForm.Get("nonce")
+	if nonce != "" {
+		nonce = "form " + nonce
+	}
+	run, again, err := s.schedules.RunNow(r.Context(), who.scope, name, who.name, nonce)
 	if err != nil {
 		return err
 	}
-	s.log.Info(auditScheduleRun, "request_id", of(r).id, "schedule", name, "job", run.JobID, "who", who.name)
-	if err := s.audit(r, auditScheduleRun, object{kind: "schedule", id: name}, map[string]any{"job": run.JobID}); err != nil {
-		return err
+	s.log.Info(auditScheduleRun, "request_id", of(r).id, "schedule", name, "job", run.JobID, "again", again, "who", who.name)
+	if !again {
+		if err := s.audit(r, auditScheduleRun, object{kind: "schedule", id: name}, map[string]any{"job": run.JobID}); err != nil {
+			return err
+		}
 	}
 	to := schedulePath(name)
 	if run.JobID != nil {

@@ -141,3 +141,35 @@ func TestSchedulesManyPages(t *testing.T) {
 	w.get(next, who).want(t, 200, "reason 1<", `href="/schedules/s-00">Newest`).without(t, `rel="next"`)
 	w.get("/schedules/s-00?after=x", who).want(t, 400, "Start again")
 }
+
+// An impatient second click on "Run it now" is the run of the first; a page that is opened again runs it again.
+func TestRunNowClickedTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who, api := w.personAs("Omar", "acme", storage.RoleOperator), w.token("acme")
+	w.post("/schedules/-/new", who, scheduleForm("night")).want(t, 303)
+	click := func() url.Values {
+		nonce := nonceField.FindStringSubmatch(w.get("/schedules/night", who).want(t, 200).body)
+		if nonce == nil {
+			t.Fatal("the form has no nonce")
+		}
+		return url.Values{"nonce": {nonce[1]}}
+	}
+	form := click()
+	first := w.post("/schedules/night/run", who, form).want(t, 303).Header.Get("Location")
+	if again := w.post("/schedules/night/run", who, form).want(t, 303).Header.Get("Location"); again != first {
+		t.Errorf("the second click made %s, after %s", again, first)
+	}
+	if other := w.post("/schedules/night/run", who, click()).want(t, 303).Header.Get("Location"); other == first {
+		t.Error("a new form is taken for the first one")
+	}
+	one := w.call("/api/v1/schedules/night/run", api, "", "Idempotency-Key", "k").want(t, 202)
+	two := w.call("/api/v1/schedules/night/run", api, "", "Idempotency-Key", "k").want(t, 202)
+	if one.Header.Get("Location") != two.Header.Get("Location") {
+		t.Errorf("the key made %s and %s", one.Header.Get("Location"), two.Header.Get("Location"))
+	}
+	entries := must(w.store.AuditLog(w.ctx, storage.Scope{All: true}, storage.AuditFilter{Action: auditScheduleRun}))(t)
+	if len(entries.Items) != 3 {
+		t.Errorf("%d runs are in the audit log, want 3", len(entries.Items))
+	}
+}

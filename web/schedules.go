@@ -110,15 +110,26 @@ func (s *Server) apiResumeSchedule(w http.ResponseWriter, r *http.Request) error
 // apiRunSchedule fires a schedule by hand: 202, with its job.
 func (s *Server) apiRunSchedule(w http.ResponseWriter, r *http.Request) error {
 	who := of(r).principal
-	run, err := s.schedules.RunNow(r.Context(), who.scope, r.PathValue("name"), who.name)
+	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
-	s.log.Info("schedule run by hand", "request_id", of(r).id, "schedule", run.Schedule, "job", run.JobID, "who", who.name)
-	if err := s.audit(r, auditScheduleRun, object{kind: "schedule", id: run.Schedule}, map[string]any{"job": run.JobID}); err != nil {
+	if key != "" {
+		key = "api " + who.scope.Tenant + " " + key
+	}
+	run, again, err := s.schedules.RunNow(r.Context(), who.scope, r.PathValue("name"), who.name, key)
+	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/api/v1/jobs/"+run.JobID.String())
+	s.log.Info("schedule run by hand", "request_id", of(r).id, "schedule", run.Schedule, "job", run.JobID, "again", again, "who", who.name)
+	if !again {
+		if err := s.audit(r, auditScheduleRun, object{kind: "schedule", id: run.Schedule}, map[string]any{"job": run.JobID}); err != nil {
+			return err
+		}
+	}
+	if run.JobID != nil { // it may have been pruned since the first request
+		w.Header().Set("Location", "/api/v1/jobs/"+run.JobID.String())
+	}
 	return respond(w, http.StatusAccepted, run)
 }
 

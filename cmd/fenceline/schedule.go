@@ -59,7 +59,7 @@ func (c *cli) scheduleRunCmd() *cobra.Command {
 }
 
 func (c *cli) runSchedule(ctx context.Context, s *jobs.Schedules, name string) error {
-	run, err := s.RunNow(ctx, everything, name, asker)
+	run, _, err := s.RunNow(ctx, everything, name, asker, "")
 	if err != nil {
 		return err
 	}
