@@ -162,7 +162,18 @@ func (l *Local) Remove(_ context.Context, p Place) (int64, error) {
 	if err := l.root.RemoveAll(dir); err != nil {
 		return 0, fmt.Errorf("remove %s: %w", dir, err)
 	}
-	return bytes, l.syncDir(p.Export.String())
+	return bytes, nil
+}
+
+// Settle is [Store.Settle]. The first fsync of a journaling file system makes all
+// removals durable that were before it; the others find nothing to do.
+func (l *Local) Settle(_ context.Context, exports []uuid.UUID) error {
+	for _, export := range exports {
+		if err := l.syncDir(export.String()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // RemoveFolder is [Store.RemoveFolder].
