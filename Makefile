@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model screenshots lab
+.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model leases screenshots lab
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -19,6 +19,7 @@ help:
 	@echo 'make chaos   hurt everything for FOR=10m, with SEED= of an earlier run to replay it'
 	@echo 'make model   check the protocol model with three attempts (minutes, a gigabyte)'
 	@echo 'make lab     play the lab of leases, and write its table into the README'
+	@echo 'make leases  play the drill with each service that only builds with its tag know'
 	@echo 'make screenshots  make the pictures of the README again, in a real browser'
 	@echo 'make clean   remove what was compiled; data folders stay'
 
@@ -37,6 +38,7 @@ test: tools
 	@list=$$("$$(go env GOROOT)/bin/gofmt" -l cmd jobs migrations storage web); \
 	[ -z "$$list" ] || { echo 'These files are not formatted; run gofmt -w on them:' >&2; echo "$$list" >&2; exit 1; }
 	go vet ./...
+	go vet -tags $(LEASE_TAGS) ./cmd/fenceline
 	@mkdir -p bin; log=bin/test.log; \
 	rm -f $$log.ok; \
 	echo 'go test -race -vet=off -count=1 -timeout 30m -p $(P) ./...'; \
@@ -82,6 +84,12 @@ LAB =
 lab: tools
 	go test -tags '$(TAGS)' -run '^TestLab$$' -count=1 ./cmd/fenceline -args -lab '$(LAB)' -update
 
+# The build tags of services that hand out leases. That the program builds with
+# them is part of `make test`, and so are their packages; this plays the program.
+LEASE_TAGS = etcd,zookeeper
+leases: tools
+	go test -tags $(LEASE_TAGS) -run '^TestDrillWithTaggedLeases$$' -count=1 -v ./cmd/fenceline
+
 # Looks at the dashboard of a small shop; what is shown was really made.
 screenshots: tools
 	go test -run '^TestScreenshots$$' -count=1 ./web -args -screenshots screenshots
@@ -104,19 +112,25 @@ HAVE_POSTGRES = { \
 CAN_APT = { command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
 
 # Shell: install $packages from Debian's. Its PostgreSQL makes a cluster for the
-# whole machine and starts it at every boot: nobody asked for that here.
+# whole machine and starts it at every boot, and its etcd starts too: nobody asked
+# for that here.
 APT_INSTALL = { \
 	root=; [ "$$(id -u)" = 0 ] || root='sudo -n'; \
-	conf=/etc/postgresql-common/createcluster.d; status=0; \
+	conf=/etc/postgresql-common/createcluster.d; policy=/usr/sbin/policy-rc.d; status=0; \
 	echo "Installing Debian packages:$$packages"; \
 	$$root apt-get update -q || echo 'Going on with the package lists of the last time.' >&2; \
 	case $$packages in *postgresql*) \
 		$$root mkdir -p $$conf; \
 		echo 'create_main_cluster = false' | $$root tee $$conf/fenceline.conf >/dev/null;; \
 	esac; \
+	if [ -e $$policy ]; then policy=; else \
+		trap "$$root rm -f $$policy" EXIT; trap 'exit 130' INT TERM; \
+		printf '\043!/bin/sh\nexit 101\n' | $$root tee $$policy >/dev/null && $$root chmod +x $$policy; \
+	fi; \
 	$$root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \
 		install -y --no-install-recommends $$packages </dev/null || status=$$?; \
-	$$root rm -f $$conf/fenceline.conf; \
+	$$root rm -f $$conf/fenceline.conf $$policy; \
+	case $$packages in *etcd-server*) $$root update-rc.d etcd disable >/dev/null 2>&1 || true;; esac; \
 	[ $$status = 0 ] || { echo "Could not install:$$packages" >&2; exit $$status; }; \
 	}
 
@@ -143,6 +157,9 @@ tools:
 	have() { command -v "$$1" >/dev/null; }; \
 	$(HAVE_POSTGRES) || packages="$$packages postgresql"; \
 	have redis-server || packages="$$packages redis-server"; \
+	have etcd || packages="$$packages etcd-server"; \
+	have java || packages="$$packages default-jre-headless"; \
+	[ -e /usr/share/java/zookeeper.jar ] || packages="$$packages libzookeeper-java"; \
 	have chromium || have chromium-browser || have google-chrome || packages="$$packages chromium"; \
 	have pdftotext || packages="$$packages poppler-utils"; \
 	have qpdf || packages="$$packages qpdf"; \
@@ -157,7 +174,7 @@ tools:
 	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
 	if [ -z "$$packages" ]; then :; elif $(CAN_APT); then $(APT_INSTALL); else \
 	echo "The tests need what these Debian packages hold; install it and try again:$$packages" >&2; \
-	echo '(macOS: brew install postgresql@17 redis poppler qpdf spin pgbouncer node libreoffice, pip install openpyxl, and Chromium)' >&2; \
+	echo '(macOS: brew install postgresql@17 redis etcd poppler qpdf spin pgbouncer node libreoffice, pip install openpyxl, and Chromium)' >&2; \
 	exit 1; fi; \
 	[ -e bin/duckdb/node_modules/@duckdb/node-api/package.json ] || \
 	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB); \

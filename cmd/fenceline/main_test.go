@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(storagetest.Main(m))
 }
 
-// binary builds the program once per test process, as a user would.
+// binary builds the program once per test process, as a user would, and with the tags that the tests were built with.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fenceline-bin-")
 	if err != nil {
