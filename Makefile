@@ -1,7 +1,7 @@
 # Everything a newcomer runs. POSIX sh and make; what else is needed is installed
 # where that is possible without a question, and named where it is not.
 .POSIX:
-.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model leases screenshots lab
+.PHONY: help up demo build test lint bench bench-tools clean postgres tools chaos model leases kubernetes screenshots lab
 
 # Further flags of `fenceline up`, as in: make up ARGS="--addr 127.0.0.1:9000"
 ARGS =
@@ -20,6 +20,7 @@ help:
 	@echo 'make model   check the protocol model with three attempts (minutes, a gigabyte)'
 	@echo 'make lab     play the lab of leases, and write its table into the README'
 	@echo 'make leases  play the drill with each service that only builds with its tag know'
+	@echo 'make kubernetes  play the contract of leases against a real KUBE_APISERVER=PATH'
 	@echo 'make screenshots  make the pictures of the README again, in a real browser'
 	@echo 'make clean   remove what was compiled; data folders stay'
 
@@ -86,9 +87,21 @@ lab: tools
 
 # The build tags of services that hand out leases. That the program builds with
 # them is part of `make test`, and so are their packages; this plays the program.
-LEASE_TAGS = etcd,zookeeper
+LEASE_TAGS = etcd,zookeeper,kubernetes
 leases: tools
-	go test -tags $(LEASE_TAGS) -run '^TestDrillWithTaggedLeases$$' -count=1 -v ./cmd/fenceline
+	go test -tags $(LEASE_TAGS) -run '^TestDrillWithTaggedLeases' -count=1 -v ./cmd/fenceline
+
+# The contract of leases against a real API server with an etcd of its own, which the test starts. `make test` plays it against one
+# that only knows leases, for the real one is in no package of Debian and takes a quarter of an hour to compile.
+KUBE_APISERVER = kube-apiserver
+ETCD = etcd
+kubernetes:
+	@for program in "$(KUBE_APISERVER)" "$(ETCD)"; do command -v "$$program" >/dev/null || { \
+	printf '%s\n' "$$program is missing. etcd is in Debian's package etcd-server. For a kube-apiserver" \
+	'take one of your cluster, or that of setup-envtest (it brings its etcd), or compile one: .ci/kube-apiserver PATH' \
+	'Then: make kubernetes KUBE_APISERVER=PATH ETCD=PATH' >&2; exit 1; }; done
+	go test -run '^TestRealLeases$$' -count=1 -timeout 20m -v ./jobs/lease/kubernetes -args \
+		-kube-apiserver "$$(command -v "$(KUBE_APISERVER)")" -etcd "$$(command -v "$(ETCD)")"
 
 # Looks at the dashboard of a small shop; what is shown was really made.
 screenshots: tools

@@ -77,7 +77,7 @@ var settings = [...]setting{
 	{env: "FENCELINE_KEYS", help: "keys that seal the secret fields of payloads, NAME:KEY with commas: the first seals, all open (`fenceline keys new` makes one)", secret: true, example: "k2:JlZ…=,k1:9aB…=", is: isList},
 	{name: "keys-file", env: "FENCELINE_KEYS_FILE", help: "file with these keys, in lines, instead", example: "/run/secrets/fenceline-keys"},
 	{name: "lease", env: "FENCELINE_LEASE", def: "15s", help: "how long a worker may be silent before its job goes to another"},
-	{env: "LEASE_URL", def: "redis", help: "who hands out leases: redis (that of REDIS_URL), postgres (that of DATABASE_DIRECT_URL or DATABASE_URL), an address of either, redlock://HOST,HOST,HOST (independent servers), etcd:// or zookeeper:// (in builds with that tag), or none (every worker may work; nothing breaks)", secret: true},
+	{env: "LEASE_URL", def: "redis", help: "who hands out leases: redis (that of REDIS_URL), postgres (that of DATABASE_DIRECT_URL or DATABASE_URL), an address of either, redlock://HOST,HOST,HOST (independent servers), etcd://, zookeeper:// or kubernetes://NAMESPACE (in builds with that tag), or none (every worker may work; nothing breaks)", secret: true},
 	{name: "grace", env: "FENCELINE_GRACE", def: "10s", help: "how long running jobs may go on after a stop before they are handed back"},
 	{name: "sweep-every", env: "SWEEP_EVERY", def: "1m", help: "how often the scheduler cleans up; 0 for never"},
 	{name: "sweep-grace", env: "SWEEP_GRACE", def: "15m", help: "how long an attempt must be silent before it is condemned"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -145,5 +146,42 @@ func TestCronExamplesAreCommands(t *testing.T) {
 	}
 	if found != 2 {
 		t.Errorf("%d CronJobs were found, want 2", found)
+	}
+}
+
+// Workers get no more rights than leases need, and the three objects name each other.
+func TestRightsOfLeases(t *testing.T) {
+	t.Parallel()
+	type named struct{ Kind, Name, Namespace string }
+	type object struct {
+		Kind     string
+		Metadata named
+		Rules    []map[string][]string
+		RoleRef  named `yaml:"roleRef"`
+		Subjects []named
+	}
+	decode, found := yaml.NewDecoder(strings.NewReader(deployed(t, "kubernetes-leases.yaml"))), map[string]object{}
+	for {
+		var o object
+		err := decode.Decode(&o)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found[o.Kind] = o; o.Metadata.Namespace != "fenceline" {
+			t.Errorf("the %s is in namespace %q", o.Kind, o.Metadata.Namespace)
+		}
+	}
+	role, account, binding := found["Role"], found["ServiceAccount"], found["RoleBinding"]
+	if want := "[map[apiGroups:[coordination.k8s.io] resources:[leases] verbs:[get create update]]]"; len(found) != 3 || fmt.Sprint(role.Rules) != want {
+		t.Errorf("%d objects, the rules are %v; want %s", len(found), role.Rules, want)
+	}
+	if r := binding.RoleRef; r.Kind != "Role" || r.Name != role.Metadata.Name {
+		t.Errorf("the role %q is bound as %+v", role.Metadata.Name, r)
+	}
+	if want := fmt.Sprint([]named{{"ServiceAccount", account.Metadata.Name, "fenceline"}}); fmt.Sprint(binding.Subjects) != want {
+		t.Errorf("bound to %v, want %s", binding.Subjects, want)
 	}
 }

@@ -309,8 +309,9 @@ func doors() []door {
 		{"github.com/go-redsync/redsync", []string{"jobs"}, nil},
 		{"go.etcd.io", []string{"jobs/lease/etcd", "jobs/lease/etcdtest"}, nil},
 		{"github.com/go-zookeeper", []string{"jobs/lease/zookeeper", "jobs/lease/zookeepertest"}, nil},
+		{"k8s.io", []string{"jobs/lease/kubernetes"}, nil},
 		{"github.com/alicebob/miniredis", []string{"jobs/localredis"}, nil},
-		{"net/http", []string{"web", "cmd", "jobs/notify", "storage/files"}, []string{"jobs", "storage"}}, // as a client of webhooks and buckets; tests hurt those
+		{"net/http", []string{"web", "cmd", "jobs/notify", "storage/files", "jobs/lease/kubernetestest"}, []string{"jobs", "storage"}}, // as a client of webhooks and buckets; tests hurt those
 		{"github.com/aws", []string{"storage/files"}, nil},
 		{"github.com/coreos/go-oidc", []string{"web/oidc"}, nil},
 		{"golang.org/x/oauth2", []string{"web/oidc"}, nil},
@@ -323,7 +324,7 @@ func doors() []door {
 		{"go.yaml.in/yaml", []string{"cmd", "jobs", "web/openapi"}, nil},
 		{"github.com/chromedp", nil, []string{"cmd", "web"}},
 		{"github.com/compose-spec", nil, []string{"cmd"}},
-		{"testing", []string{"storage/storagetest", "storage/files/s3test", "jobs/redistest", "jobs/processtest", "jobs/lease/etcdtest", "jobs/lease/zookeepertest", "jobs/jobstest", "jobs/lease/leasetest"}, all},
+		{"testing", []string{"storage/storagetest", "storage/files/s3test", "jobs/redistest", "jobs/processtest", "jobs/lease/etcdtest", "jobs/lease/zookeepertest", "jobs/lease/kubernetestest", "jobs/jobstest", "jobs/lease/leasetest"}, all},
 	}
 }
 

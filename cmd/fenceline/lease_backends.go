@@ -27,6 +27,7 @@ func leaseBackends() []leaseBackend {
 		{schemes: []string{"postgres", "postgresql"}, open: jobs.OpenLeaser},
 		etcdLeases(),
 		zookeeperLeases(),
+		kubernetesLeases(),
 	}
 }
 
