@@ -82,6 +82,7 @@ func TestFaultsOfAStore(t *testing.T) {
 		{"a put is denied", small, "PutObject", always, s3test.Deny, "refuses these credentials"},
 		{"the bucket is gone", small, "PutObject", always, s3test.NoBucket, "does not exist"},
 		{"an upload cannot begin", large, "CreateMultipartUpload", always, s3test.Fail, "InternalError"},
+		{"the reply of a beginning is lost", large, "CreateMultipartUpload", 1, s3test.LoseReply, ""},
 		{"a part fails once", large, "UploadPart", 1, s3test.Fail, ""},
 		{"a part fails for ever", large, "UploadPart", always, s3test.Fail, "InternalError"},
 		{"a part is cut", large, "UploadPart", 2, s3test.Cut, ""},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/uuid"
@@ -188,6 +189,27 @@ func (w *s3Writer) begin() error {
 	w.upload = aws.ToString(out.UploadId)
 	if err := w.s.ledger.begin(w.ctx, w.record()); err != nil {
 		return fmt.Errorf("record the upload: %w", err)
+	}
+	if tries, ok := retry.GetAttemptResults(out.ResultMetadata); ok && len(tries.Results) > 1 {
+		return w.abortTwins()
+	}
+	return nil
+}
+
+// abortTwins ends uploads of the same object that an earlier try has begun and whose
+// reply was lost: nobody knows them, and an attempt that is published is never cleaned up.
+func (w *s3Writer) abortTwins() error {
+	list, err := w.s.Uploads(w.ctx, w.place)
+	if err != nil {
+		return fmt.Errorf("look for uploads that were begun twice: %w", err)
+	}
+	for _, u := range list {
+		if u.Object != w.object || u.ID == w.upload {
+			continue
+		}
+		if _, err := w.s.abortUpload(w.ctx, u); err != nil {
+			return fmt.Errorf("end an upload that was begun twice: %w", err)
+		}
 	}
 	return nil
 }
