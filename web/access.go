@@ -99,7 +99,7 @@ func (s *Server) bySession(r *http.Request) (principal, error) {
 
 // session is the secret in the session cookie, or empty.
 func (s *Server) session(r *http.Request) string {
-	c, err := r.Cookie(s.cookieName())
+	c, err := r.Cookie(s.cookieName(r))
 	if err != nil || len(c.Value) > maxSecret {
 		return ""
 	}
@@ -108,16 +108,16 @@ func (s *Server) session(r *http.Request) string {
 
 // cookieName has the prefix __Host- over TLS: browsers then take the cookie only
 // from this host itself, and only over TLS.
-func (s *Server) cookieName() string {
-	if s.secure {
+func (s *Server) cookieName(r *http.Request) string {
+	if s.overTLS(r) {
 		return "__Host-fenceline"
 	}
 	return "fenceline"
 }
 
-func (s *Server) setSession(w http.ResponseWriter, secret string, maxAge int) {
+func (s *Server) setSession(w http.ResponseWriter, r *http.Request, secret string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: secret, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+		Name: s.cookieName(r), Value: secret, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: s.overTLS(r), SameSite: http.SameSiteLaxMode,
 	})
 }

@@ -100,6 +100,7 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		bad   *invalid.Error
 		busy  *busyError
 		rate  *rateError
+		links *linkRateError
 		large *http.MaxBytesError
 	)
 	switch {
@@ -111,6 +112,8 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errBadText, nil
 	case errors.As(err, &rate):
 		return &failure{429, "rate-limited", "Too many requests", rate.Error()}, nil
+	case errors.As(err, &links):
+		return &failure{429, "rate-limited", "Too many requests", links.Error()}, nil
 	case errors.As(err, &busy):
 		return &failure{429, "too-many-requests", "Too many attempts", busy.Error()}, nil
 	case errors.As(err, &large):
@@ -183,8 +186,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.Set("Cache-Control", "no-store")
 	var busy *busyError
 	var rate *rateError
-	if errors.As(err, &rate) {
+	var links *linkRateError
+	switch {
+	case errors.As(err, &rate):
 		busy = &busyError{rate.wait}
+	case errors.As(err, &links):
+		busy = &busyError{links.wait}
 	}
 	if busy != nil || errors.As(err, &busy) {
 		h.Set("Retry-After", fmt.Sprint(int(math.Ceil(busy.wait.Seconds()))))

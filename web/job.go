@@ -66,7 +66,7 @@ func (s *Server) jobPage(w http.ResponseWriter, r *http.Request) error {
 	v.Attempts = attemptRows(attempts, false, time.Now())
 	v.Progress = jobProgress(j, attempts)
 	v.Payload, v.Cut = showPayload(j.Payload)
-	v.CLI, v.Curl = asCLI(j), asCurl(j, s.publicURL)
+	v.CLI, v.Curl = asCLI(j), asCurl(j, s.base(r))
 	v.showAttempt(attempts)
 	if err := s.showLinks(r, &v); err != nil {
 		return err

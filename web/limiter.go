@@ -1,20 +1,28 @@
 package web
 
 import (
+	"context"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/fenceline/fenceline/jobs"
 )
 
 // maxTracked bounds how many addresses or names a limiter remembers.
 const maxTracked = 4096
 
-// limiter counts failures per address, or per name, in windows of time. Its memory is bounded:
-// when too many addresses are tracked, those whose window is over are forgotten,
-// and when there are none, all are. It is safe for concurrent use.
+// limiter counts failures per address, or per name, in windows of time. With a
+// tally it counts together with the other processes, and for itself besides: that
+// holds while the tally gives no answer. Its memory is bounded: when too many
+// addresses are tracked, those whose window is over are forgotten, and when there
+// are none, all are. It is safe for concurrent use.
 type limiter struct {
+	name   string // tells its counts from those of others
 	most   int
 	window time.Duration
+	shared *jobs.Tally // nil: every process counts for itself
 	now    func() time.Time
 
 	mu   sync.Mutex
@@ -26,30 +34,56 @@ type tally struct {
 	ends  time.Time
 }
 
-func newLimiter(most int, window time.Duration) *limiter {
-	return &limiter{most: most, window: window, now: time.Now, seen: map[string]tally{}}
+func newLimiter(name string, most int, window time.Duration, shared *jobs.Tally) *limiter {
+	return &limiter{name: name, most: most, window: window, shared: shared, now: time.Now, seen: map[string]tally{}}
+}
+
+// together is what all processes say, or what this one says when they cannot be asked.
+func (l *limiter) together(ctx context.Context, key string, most, n int, own time.Duration) time.Duration {
+	if l.shared == nil {
+		return own
+	}
+	wait, err := l.shared.Add(ctx, l.name+" "+key, most, l.window, n)
+	if err != nil {
+		return own
+	}
+	return wait
 }
 
 // blocked answers for how long an address must wait; zero when it need not.
-func (l *limiter) blocked(key string) time.Duration {
+func (l *limiter) blocked(ctx context.Context, key string) time.Duration {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	t, now := l.seen[key], l.now()
-	if t.count < l.most || !now.Before(t.ends) {
-		return 0
+	l.mu.Unlock()
+	own := time.Duration(0)
+	if t.count >= l.most && now.Before(t.ends) {
+		own = t.ends.Sub(now)
 	}
-	return t.ends.Sub(now)
+	return l.together(ctx, key, l.most, 0, own)
 }
 
 // failed counts a failure.
-func (l *limiter) failed(key string) {
+func (l *limiter) failed(ctx context.Context, key string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.count(key)
+	l.mu.Unlock()
+	l.together(ctx, key, math.MaxInt32, 1, 0)
 }
 
 // take counts a try before its outcome is known, or answers for how long to wait.
-func (l *limiter) take(key string) time.Duration {
+func (l *limiter) take(ctx context.Context, key string) time.Duration {
+	if l.shared != nil {
+		if wait, err := l.shared.Add(ctx, l.name+" "+key, l.most, l.window, 1); err == nil {
+			if wait == 0 {
+				_ = l.takeOwn(key) // for when the tally is away
+			}
+			return wait
+		}
+	}
+	return l.takeOwn(key)
+}
+
+func (l *limiter) takeOwn(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t, now := l.seen[key], l.now()
@@ -61,20 +95,24 @@ func (l *limiter) take(key string) time.Duration {
 }
 
 // giveBack takes back what [limiter.take] counted, because the try was none that failed.
-func (l *limiter) giveBack(key string) {
+func (l *limiter) giveBack(ctx context.Context, key string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if t := l.seen[key]; t.count > 0 {
 		t.count--
 		l.seen[key] = t
 	}
+	l.mu.Unlock()
+	l.together(ctx, key, math.MaxInt32, -1, 0)
 }
 
 // clear forgets what was counted.
-func (l *limiter) clear(key string) {
+func (l *limiter) clear(ctx context.Context, key string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.seen, key)
+	l.mu.Unlock()
+	if l.shared != nil {
+		_ = l.shared.Clear(ctx, l.name+" "+key) // else its window ends soon
+	}
 }
 
 func (l *limiter) count(key string) {

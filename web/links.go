@@ -18,8 +18,8 @@ import (
 // linkRoutes are the part of the table about signed links.
 func (s *Server) linkRoutes() []route {
 	return []route{
-		{"GET", "/l/{secret}", open, "", s.linkPage},
-		{"GET", "/l/{secret}/file", open, "", s.linkFile},
+		{"GET", "/l/{secret}", open, "", s.linkRate(s.linkPage)},
+		{"GET", "/l/{secret}/file", open, "", s.linkRate(s.linkFile)},
 		{"POST", "/exports/{id}/links", signedIn, storage.VerbRequest, s.linkForm},
 		{"POST", "/exports/{id}/links/{link}/revoke", signedIn, storage.VerbRequest, s.revokeLinkForm},
 		{"GET", "/api/v1/exports/{id}/links", api, storage.VerbView, s.apiLinks},
@@ -119,7 +119,7 @@ func (s *Server) makeLink(r *http.Request, n storage.NewLink, lifetime string) (
 	if err := s.auditLink(r, auditLinked, l, map[string]any{"expires": l.ExpiresAt, "max_uses": l.MaxUses}); err != nil {
 		return linkJSON{}, err // nobody has the secret, so the link opens nothing
 	}
-	return linkJSON{l, s.publicURL + "/l/" + secret}, nil
+	return linkJSON{l, s.base(r) + "/l/" + secret}, nil
 }
 
 // auditLink writes down what became of a link: whose it is, and what it opens.

@@ -37,12 +37,12 @@ func (s *Server) providerName() string {
 }
 
 // begunCookie is the name of the cookie of a sign-in that has begun.
-func (s *Server) begunCookie() string { return s.cookieName() + "-signin" }
+func (s *Server) begunCookie(r *http.Request) string { return s.cookieName(r) + "-signin" }
 
-func (s *Server) setBegun(w http.ResponseWriter, value string, maxAge int) {
+func (s *Server) setBegun(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: s.begunCookie(), Value: value, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+		Name: s.begunCookie(r), Value: value, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: s.overTLS(r), SameSite: http.SameSiteLaxMode,
 	})
 }
 
@@ -51,14 +51,14 @@ func (s *Server) toProvider(w http.ResponseWriter, r *http.Request) error {
 	if s.provider == nil {
 		return errNoProvider
 	}
-	if wait := s.signins.blocked(clientKey(r.RemoteAddr)); wait > 0 {
+	if wait := s.signins.blocked(r.Context(), clientKey(r.RemoteAddr)); wait > 0 {
 		return &busyError{wait}
 	}
 	address, cookie, err := s.provider.Begin(r.Context())
 	if err != nil {
 		return s.providerFailed(w, r, err)
 	}
-	s.setBegun(w, cookie, int(oidc.Patience.Seconds()))
+	s.setBegun(w, r, cookie, int(oidc.Patience.Seconds()))
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
@@ -70,14 +70,14 @@ func (s *Server) fromProvider(w http.ResponseWriter, r *http.Request) error {
 		return errNoProvider
 	}
 	address := clientKey(r.RemoteAddr)
-	if wait := s.signins.take(address); wait > 0 {
+	if wait := s.signins.take(r.Context(), address); wait > 0 {
 		return &busyError{wait}
 	}
 	cookie := ""
-	if c, err := r.Cookie(s.begunCookie()); err == nil {
+	if c, err := r.Cookie(s.begunCookie(r)); err == nil {
 		cookie = c.Value
 	}
-	s.setBegun(w, "", -1)
+	s.setBegun(w, r, "", -1)
 	in, err := s.provider.Finish(r.Context(), cookie, r.URL.Query())
 	if err != nil {
 		return s.providerFailed(w, r, err)
@@ -86,7 +86,7 @@ func (s *Server) fromProvider(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return s.refusedByUs(w, r, in.Identity, err)
 	}
-	s.signins.giveBack(address)
+	s.signins.giveBack(r.Context(), address)
 	if err := s.auditProvider(r, done); err != nil {
 		return err
 	}

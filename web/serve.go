@@ -16,6 +16,7 @@ type request struct {
 	id        string
 	api       bool // errors are problems in JSON, not pages
 	principal principal
+	tls       bool   // a trusted proxy was spoken to over TLS
 	seen      string // the newest event before anything was read for a page
 }
 
@@ -47,10 +48,11 @@ func (s *Server) chain(table []route) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		known := &request{id: requestID(r), api: strings.HasPrefix(r.URL.Path, "/api/")}
+		known.tls = s.fromProxy(r)
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
 		setHeaders(rec.Header(), known.id)
-		if s.secure {
+		if s.overTLS(r) {
 			rec.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		start := time.Now()

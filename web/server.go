@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -50,6 +51,10 @@ type Config struct {
 	LinkMax time.Duration
 	// APIRate is how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 is any number.
 	APIRate int
+	// TrustedProxies are the networks of proxies that are believed whom they speak for.
+	TrustedProxies []netip.Prefix
+	// Tally counts tries to sign in together with other processes; nil counts in this one only.
+	Tally *jobs.Tally
 	// Provider signs people in besides links and passwords; nil for none. It sends them back
 	// to [CallbackPath] below PublicURL.
 	Provider *oidc.Config
@@ -86,6 +91,7 @@ type Server struct {
 	retention  []Setting
 	docs       func() (described, error)
 	keys       inFlight
+	proxies    []netip.Prefix
 	beat       time.Duration
 
 	assets  assets
@@ -94,9 +100,12 @@ type Server struct {
 	nav     []navGroup
 	paths   map[string]bool // the routes that there are, as in "GET /new"
 	events  *hub
-	signins *limiter // by address
-	names   *limiter // by name
-	hasher  *password.Hasher
+	signins *limiter  // by address
+	names   *limiter  // by name
+	links   *throttle // of signed links, by address
+	// misses are links that there are not: by address, whether an address had any, and of all.
+	misses, missed, allMisses *limiter
+	hasher                    *password.Hasher
 	// provider is nil when there is none.
 	provider *oidc.Provider
 	handler  http.Handler
@@ -109,8 +118,10 @@ func New(c Config) *Server {
 	s := &Server{
 		store: c.Store, files: c.Files, dispatcher: c.Dispatcher, schedules: jobs.NewSchedules(c.Store, c.Dispatcher, c.Log), reports: c.Reports, targets: c.Targets, invoices: c.Invoices, metrics: c.Metrics, log: c.Log,
 		publicURL: strings.TrimRight(c.PublicURL, "/"), secure: strings.HasPrefix(c.PublicURL, "https://"),
-		ready: c.Ready, lease: c.Lease, retention: c.Retention, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter(maxFailedSignins, time.Minute),
-		names: newLimiter(maxFailedNames, nameWindow), hasher: password.New(2),
+		ready: c.Ready, lease: c.Lease, retention: c.Retention, rate: newThrottle(c.APIRate), linkMax: cmp.Or(c.LinkMax, 7*24*time.Hour), assets: newAssets(), signins: newLimiter("signin", maxFailedSignins, time.Minute, c.Tally),
+		names: newLimiter("name", maxFailedNames, nameWindow, c.Tally),
+		links: newThrottle(linksPerMinute), misses: newLimiter("link", maxLinkMisses, time.Minute, c.Tally), proxies: c.TrustedProxies,
+		missed: newLimiter("linked", 1, time.Minute, c.Tally), allMisses: newLimiter("links", maxMissesOfAll, time.Minute, c.Tally), hasher: password.New(2),
 		stopping: make(chan struct{}), sweeps: newSweeper(c),
 	}
 	if c.Provider != nil {

@@ -173,7 +173,7 @@ func (s *Server) passwordForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if hash != "" {
-		if wait := s.names.take(nameKey(who.name)); wait > 0 {
+		if wait := s.names.take(r.Context(), nameKey(who.name)); wait > 0 {
 			return &busyError{wait}
 		}
 		ok, _, err := s.hasher.Verify(r.Context(), hash, given)
@@ -183,7 +183,7 @@ func (s *Server) passwordForm(w http.ResponseWriter, r *http.Request) error {
 		if !ok {
 			return refuse("The current password is another one.")
 		}
-		s.names.clear(nameKey(who.name))
+		s.names.clear(r.Context(), nameKey(who.name))
 	}
 	if problem := password.Check(fresh, who.name); problem != "" {
 		return refuse("The new password " + problem + ".")

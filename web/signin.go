@@ -61,7 +61,7 @@ func (s *Server) signinPage(w http.ResponseWriter, r *http.Request) error {
 // tryLink answers as whom a link signs in. It fails with [storage.ErrNotFound] when the
 // link does not work, and with a [*busyError] when its address has failed too often.
 func (s *Server) tryLink(r *http.Request, token string) (string, error) {
-	if wait := s.signins.blocked(clientKey(r.RemoteAddr)); wait > 0 {
+	if wait := s.signins.blocked(r.Context(), clientKey(r.RemoteAddr)); wait > 0 {
 		return "", &busyError{wait}
 	}
 	if len(token) > maxSecret {
@@ -102,9 +102,9 @@ func (s *Server) signinByPassword(w http.ResponseWriter, r *http.Request) error 
 	name, text := people.Name(r.PostForm.Get("name")), r.PostForm.Get("password")
 	address, user := clientKey(r.RemoteAddr), nameKey(name)
 	// Counted before it is known: a thousand tries at once must not all find the count at zero.
-	wait := s.signins.take(address)
+	wait := s.signins.take(r.Context(), address)
 	if wait == 0 {
-		wait = s.names.take(user)
+		wait = s.names.take(r.Context(), user)
 	}
 	if wait > 0 {
 		s.log.Warn("too many attempts to sign in", "request_id", of(r).id, "address", address)
@@ -133,8 +133,8 @@ func (s *Server) signinByPassword(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	s.signins.giveBack(address)
-	s.names.clear(user)
+	s.signins.giveBack(r.Context(), address)
+	s.names.clear(r.Context(), user)
 	return s.signedIn(w, r, u, storage.ViaPassword, secret)
 }
 
@@ -166,7 +166,7 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, u storage.User
 	if err := s.audit(r, auditSignedIn, userObject(u), map[string]any{"via": via}); err != nil {
 		return err
 	}
-	s.setSession(w, secret, int(storage.SessionTime.Seconds()))
+	s.setSession(w, r, secret, int(storage.SessionTime.Seconds()))
 	s.log.Info("signed in", "request_id", of(r).id, "who", u.Name, "via", via)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -201,7 +201,7 @@ func (s *Server) refuseLink(w http.ResponseWriter, r *http.Request, err error) e
 	if !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	s.signins.failed(clientKey(r.RemoteAddr))
+	s.signins.failed(r.Context(), clientKey(r.RemoteAddr))
 	if err := s.audit(r, auditSigninRefused, object{}, map[string]any{"via": storage.ViaLink}); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *Server) signout(w http.ResponseWriter, r *http.Request) error {
 	if err := s.audit(r, auditSignedOut, object{kind: "user", id: of(r).principal.user.String()}, nil); err != nil {
 		return err
 	}
-	s.setSession(w, "", -1)
+	s.setSession(w, r, "", -1)
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	return nil
 }

@@ -109,25 +109,25 @@ func TestSigninIsLimited(t *testing.T) {
 func TestLimiter(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	l := newLimiter(2, time.Minute)
+	l := newLimiter("test", 2, time.Minute, nil)
 	l.now = func() time.Time { return now }
-	l.failed("a")
-	if l.blocked("a") != 0 {
+	l.failed(t.Context(), "a")
+	if l.blocked(t.Context(), "a") != 0 {
 		t.Error("one failure of two blocks")
 	}
-	l.failed("a")
-	if got := l.blocked("a"); got != time.Minute {
+	l.failed(t.Context(), "a")
+	if got := l.blocked(t.Context(), "a"); got != time.Minute {
 		t.Errorf("after two failures one waits %s", got)
 	}
-	if l.blocked("b") != 0 {
+	if l.blocked(t.Context(), "b") != 0 {
 		t.Error("another address is blocked")
 	}
 	now = now.Add(time.Minute)
-	if l.blocked("a") != 0 {
+	if l.blocked(t.Context(), "a") != 0 {
 		t.Error("blocked after the window")
 	}
 	for i := range 3 * maxTracked {
-		l.failed(fmt.Sprint(i))
+		l.failed(t.Context(), fmt.Sprint(i))
 	}
 	if len(l.seen) > maxTracked {
 		t.Errorf("%d addresses are kept, %d are allowed", len(l.seen), maxTracked)
@@ -213,13 +213,13 @@ func TestSigninByPasswordIsLimited(t *testing.T) {
 	if after := got.Header.Get("Retry-After"); after == "" || after == "0" {
 		t.Errorf("Retry-After is %q", after)
 	}
-	w.server.signins.clear("127.0.0.1") // as from another address
+	w.server.signins.clear(w.ctx, "127.0.0.1") // as from another address
 	for range maxFailedNames - 1 {
 		w.signIn("nadia", "wrong", nobody).want(t, 403)
-		w.server.signins.clear("127.0.0.1")
+		w.server.signins.clear(w.ctx, "127.0.0.1")
 	}
 	w.signIn("Nadia", goodPassword, nobody).want(t, 429)
-	w.server.signins.clear("127.0.0.1")
+	w.server.signins.clear(w.ctx, "127.0.0.1")
 	w.signIn("Omar", "wrong", nobody).want(t, 403)
 }
 

@@ -218,7 +218,16 @@ func (a *app) web() *web.Server {
 		Store: a.store, Files: a.files, Dispatcher: a.dispatcher, Reports: a.reports, Log: a.log, PublicURL: a.conf.PublicURL,
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Ready: a.ready, Lease: a.conf.Lease, Retention: a.conf.retention(), LinkMax: a.conf.LinkMax, Provider: a.conf.Provider, APIRate: a.conf.APIRate,
 		Targets: notify.NewTargets(a.store, a.conf.Guard, a.keys), Sweep: a.sweep(), Invoices: a.invoices,
+		TrustedProxies: a.conf.TrustedProxies, Tally: a.tally(),
 	})
+}
+
+// tally counts with other processes, where there is a Redis.
+func (a *app) tally() *jobs.Tally {
+	if a.redis.Client == nil {
+		return nil
+	}
+	return jobs.NewTally(a.redis)
 }
 
 // retention is how long things stay, in the words of the settings.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,7 @@ var settings = [...]setting{
 	{name: "oidc-default-role", env: "OIDC_DEFAULT_ROLE", def: "refuse", help: "role of whom this claim gives none: viewer, requester, operator, or refuse"},
 	{name: "oidc-tenant-claim", env: "OIDC_TENANT_CLAIM", help: "claim that says the tenant, * for all; empty: new people see all tenants", example: "tenant"},
 	{name: "api-rate", env: "API_RATE", def: "600", help: "how many requests of the API a token or a user may make in a minute, a sixth of them at once; 0 for any number", is: isNumber},
+	{name: "trusted-proxies", env: "TRUSTED_PROXIES", help: "addresses and networks of the proxies in front of the dashboard, with commas between them: their X-Forwarded-For and X-Forwarded-Proto are believed", example: "10.0.0.0/8,192.0.2.7", is: isList},
 	{name: "link-max", env: "LINK_MAX", def: "168h", help: "how long a link to a file may open at most"},
 	{name: "url", env: "FENCELINE_URL", help: "a Fenceline elsewhere that `dispatch` asks over its API", example: "https://exports.example.com"},
 	{env: "FENCELINE_TOKEN", help: "API token for FENCELINE_URL", secret: true, example: "fl_…"},
@@ -131,6 +133,7 @@ type Config struct {
 	SweepLimit, SweepPace, SweepParallel, SweepMaxShare                                               int
 	SweepOff                                                                                          bool
 	APIRate                                                                                           int
+	TrustedProxies                                                                                    []netip.Prefix
 	LogLevel                                                                                          slog.Level
 
 	file     *configFile // nil when there is none
@@ -186,6 +189,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if c.AuditKeep = r.duration("AUDIT_KEEP", 0); c.AuditKeep > 0 && c.AuditKeep < storage.LeastAuditKept {
 		r.refuse("AUDIT_KEEP", r.text("AUDIT_KEEP"), "must be 720h or more, or 0 for ever")
 	}
+	c.TrustedProxies = r.networks("TRUSTED_PROXIES")
 	c.APIRate = r.number("API_RATE", 0, 10_000_000)
 	c.LinkMax = r.duration("LINK_MAX", time.Minute)
 	r.checkURL("PUBLIC_URL", c.PublicURL)
@@ -252,6 +256,22 @@ func (r *configReader) duration(env string, least time.Duration) time.Duration {
 		r.refuse(env, r.text(env), "must be a duration such as 30s or 15m, at least %s", least)
 	}
 	return d
+}
+
+// networks reads addresses and networks.
+func (r *configReader) networks(env string) (list []netip.Prefix) {
+	for _, text := range r.list(env) {
+		p, err := netip.ParsePrefix(text)
+		if a, bad := netip.ParseAddr(text); bad == nil {
+			p, err = a.Prefix(a.BitLen())
+		}
+		if err != nil {
+			r.refuse(env, text, "is no address and no network; write it as 192.0.2.7 or 10.0.0.0/8")
+			continue
+		}
+		list = append(list, p.Masked())
+	}
+	return list
 }
 
 func (r *configReader) guard(env string) *notify.Guard {
