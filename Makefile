@@ -79,7 +79,7 @@ model:
 	go test -run '^TestModel$$' -count=1 -timeout 30m -v ./storage/protocol -args -model.attempts=3
 
 # With the backends of this build and those that are given, as in:
-# make lab TAGS=etcd LAB=etcd
+# make lab TAGS=etcd,zookeeper LAB='etcd zookeeper'
 TAGS =
 LAB =
 lab: tools

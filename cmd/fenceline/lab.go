@@ -23,7 +23,7 @@ a fence of Fenceline may be written behind.
 Backends are redis, redlock, postgres, etcd, zookeeper, kubernetes and none (everybody is told yes); without any, all
 that can be played here. Servers are started for the lab, where their programs are installed, and end with it:
 redis-server, and PostgreSQL, which the balances need too (or DATABASE_URL, beside whose database an empty one is
-made and dropped). NAME=ADDRESS plays on a server of yours instead, as in redis=redis://HOST:6379. It leaves nothing there.
+made and dropped). NAME=ADDRESS plays on a server of yours instead, as in redis=redis://HOST:6379. No lease stays behind there.
 
 Exit codes: 0 the fence was right whatever the lease did, 1 it was not or the lab could not finish, 2 usage.`
 

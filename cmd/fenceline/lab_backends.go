@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func labBackends() []labBackend {
 		{name: leasePostgres, schemes: []string{"postgres", "postgresql"}, example: "postgres://HOST/NAME", start: startLabPostgres, here: hasPostgres,
 			failover: "it is always so: no advisory lock is ever sent to a replica; what fails over with it is the row that is written, and its fence"},
 		{name: "etcd", schemes: []string{"etcd", "etcds"}, example: "etcd://HOST:2379", start: startLabEtcd, here: hasProgram("etcd"), failover: electedReplica},
-		{name: "zookeeper", schemes: []string{"zookeeper"}, example: "zookeeper://HOST:2181", failover: electedReplica},
+		{name: "zookeeper", schemes: []string{"zookeeper"}, example: "zookeeper://HOST:2181", start: startLabZooKeeper, here: hasZooKeeper, failover: electedReplica},
 		{name: "kubernetes", schemes: []string{"kubernetes"}, example: "kubernetes://NAMESPACE",
 			failover: "its Lease objects are kept in etcd: " + electedReplica},
 		{name: leaseNone, start: func(context.Context, *labServers) (string, string, error) { return leaseNone, "nothing", nil },
@@ -189,6 +190,18 @@ func hasProgram(name string) func() error {
 		}
 		return nil
 	}
+}
+
+func startLabZooKeeper(ctx context.Context, s *labServers) (address, server string, err error) {
+	addr, err := s.zooKeeper(ctx)
+	return "zookeeper://" + addr, "one ZooKeeper", err
+}
+
+func hasZooKeeper() error {
+	if _, err := os.Stat(zooKeeperClasses); err != nil {
+		return errors.New("ZooKeeper is not installed here (its Debian package is libzookeeper-java)")
+	}
+	return hasProgram("java")()
 }
 
 func hasPostgres() error {

@@ -191,6 +191,29 @@ func (s *labServers) etcd(ctx context.Context, program string) (addr string, err
 	return addr, err
 }
 
+// zooKeeperClasses are where Debian's packages put them, beside each other.
+const zooKeeperClasses = "/usr/share/java/zookeeper.jar"
+
+// zooKeeper starts one server of ZooKeeper with a tick that lets short leases live.
+func (s *labServers) zooKeeper(ctx context.Context) (addr string, err error) {
+	if addr, err = freeAddress(); err != nil {
+		return "", err
+	}
+	_, port, _ := net.SplitHostPort(addr)
+	dir := filepath.Join(s.dir, "zookeeper")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make a folder for ZooKeeper: %w", err)
+	}
+	conf := filepath.Join(dir, "zoo.cfg")
+	text := "tickTime=250\ndataDir=" + dir + "\nclientPortAddress=127.0.0.1\nclientPort=" + port + "\nmaxClientCnxns=0\nadmin.enableServer=false\n"
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("configure ZooKeeper: %w", err)
+	}
+	cmd := exec.Command("java", "-Xmx96m", "-XX:+UseSerialGC", "-cp", filepath.Join(filepath.Dir(zooKeeperClasses), "*"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", conf)
+	_, err = s.launch(ctx, cmd, "ZooKeeper", func() bool { return answers(addr) })
+	return addr, err
+}
+
 // answers is whether somebody listens.
 func answers(addr string) bool {
 	c, err := net.DialTimeout("tcp", addr, time.Second)

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,23 +43,18 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "fenceline")
-	out, err := exec.Command("go", "build", "-tags", buildTags(), "-o", path, ".").CombinedOutput()
+	var tags []string
+	for _, b := range leaseBackends() {
+		if b.open != nil && b.tag != "" {
+			tags = append(tags, b.tag)
+		}
+	}
+	out, err := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return path, nil
 })
-
-// buildTags are those of this test binary, with commas.
-func buildTags() string {
-	info, _ := debug.ReadBuildInfo() // there is always one for a test
-	for _, s := range info.Settings {
-		if s.Key == "-tags" {
-			return s.Value
-		}
-	}
-	return ""
-}
 
 // site is a deployment for one test: servers of its own and a folder.
 type site struct {
