@@ -13,6 +13,10 @@ const (
 	auditBatchRetried   = "batch.retried"
 	auditBatchCancelled = "batch.cancelled"
 	auditInvoiceIssued  = "invoice.issued"
+	auditSeriesMade     = "series.made" // by the command line, as are the following
+	auditQueueCleared   = "queue.cleared"
+	auditRestarted      = "workers.restarted"
+	auditRecovered      = "recovery.run"
 
 	auditDownloaded  = "export.downloaded"
 	auditDeleted     = "export.deleted"
@@ -71,13 +75,13 @@ type auditWord struct{ Action, Words string }
 func auditWords() []auditWord {
 	return []auditWord{
 		{auditAsked, "asked for"}, {auditAskedMany, "asked for many jobs"}, {auditAskedChain, "asked for a chain"},
-		{auditBatchAsked, "asked for a batch"}, {auditInvoiceIssued, "issued an invoice"},
+		{auditBatchAsked, "asked for a batch"}, {auditInvoiceIssued, "issued an invoice"}, {auditSeriesMade, "began a series of invoices"},
 		{auditDownloaded, "downloaded"}, {auditLinked, "made a link"}, {auditLinkUsed, "downloaded through a link"}, {auditLinkRevoked, "revoked a link"},
 		{auditCancelled, "cancelled"}, {auditRetried, "retried"}, {auditForgot, "forgot"},
 		{auditBatchRetried, "retried what failed of a batch"}, {auditBatchCancelled, "cancelled a batch"},
 		{auditDeleted, "deleted"}, {auditRestored, "restored"}, {auditExpired, "let expire"}, {auditPinned, "pinned"}, {auditUnpinned, "unpinned"},
 		{auditHeld, "put on hold"}, {auditReleased, "took off hold"},
-		{auditQueuePaused, "paused a queue"}, {auditQueueResumed, "resumed a queue"},
+		{auditQueuePaused, "paused a queue"}, {auditQueueResumed, "resumed a queue"}, {auditQueueCleared, "cleared a queue"}, {auditRestarted, "restarted the workers"}, {auditRecovered, "ran a recovery"},
 		{auditMaintenanceBegun, "began maintenance"}, {auditMaintenanceEnded, "ended maintenance"}, {auditLimitChanged, "changed a limit"},
 		{auditScheduleSaved, "saved a schedule"}, {auditScheduleDeleted, "deleted a schedule"}, {auditSchedulePaused, "paused a schedule"},
 		{auditScheduleResumed, "resumed a schedule"}, {auditScheduleRun, "ran a schedule by hand"}, {auditSweepRun, "ran the clean-up"},

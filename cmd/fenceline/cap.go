@@ -52,6 +52,9 @@ func (c *cli) queueCapCmd() *cobra.Command {
 				if err := store.SetCap(ctx, one); err != nil {
 					return err
 				}
+				if err := did(ctx, store, deed{action: "limit.changed", kind: one.Scope, id: one.Name, details: map[string]any{"running": n}}); err != nil {
+					return err
+				}
 				return c.print(one, func(w io.Writer) {
 					fmt.Fprintf(w, "at most %s of %s %s %s at once\n", count.Of(n, "job"), one.Scope, one.Name, count.Verb(n, "runs", "run"))
 				})

@@ -119,7 +119,13 @@ func (c *cli) dispatch(ctx context.Context, kind string, payload any, f dispatch
 		return err
 	}
 	return c.withApp(ctx, func(ctx context.Context, a *app) error {
-		receipt, err := a.dispatcher.Dispatch(ctx, nil, item.Request, append(item.Options, jobs.RequestedBy("cli"))...)
+		var receipt jobs.Receipt
+		err := a.store.Transaction(ctx, func(tx storage.Tx) (err error) {
+			if receipt, err = a.dispatcher.Dispatch(ctx, tx, item.Request, append(item.Options, jobs.RequestedBy("cli"))...); err != nil {
+				return err
+			}
+			return a.asked(ctx, tx, receipt)
+		})
 		if err != nil {
 			return err
 		}

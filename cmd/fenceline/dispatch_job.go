@@ -98,7 +98,13 @@ func (c *cli) dispatchBulkCmd() *cobra.Command {
 				return c.dispatchManyRemote(cmd.Context(), "/api/v1/jobs/bulk", map[string]any{"jobs": rawLines(raw)})
 			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				receipts, err := a.dispatcher.DispatchAll(ctx, nil, items, jobs.RequestedBy("cli"))
+				var receipts []jobs.Receipt
+				err := a.store.Transaction(ctx, func(tx storage.Tx) (err error) {
+					if receipts, err = a.dispatcher.DispatchAll(ctx, tx, items, jobs.RequestedBy("cli")); err != nil {
+						return err
+					}
+					return a.askedMany(ctx, tx, "job.asked_many", receipts)
+				})
 				if err != nil {
 					return nameLines(err, lines)
 				}
@@ -180,7 +186,13 @@ func (c *cli) dispatchChainCmd() *cobra.Command {
 				return c.dispatchManyRemote(cmd.Context(), "/api/v1/chains", json.RawMessage(raw))
 			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				receipts, err := a.dispatcher.Chain(ctx, nil, items, jobs.RequestedBy("cli"))
+				var receipts []jobs.Receipt
+				err := a.store.Transaction(ctx, func(tx storage.Tx) (err error) {
+					if receipts, err = a.dispatcher.Chain(ctx, tx, items, jobs.RequestedBy("cli")); err != nil {
+						return err
+					}
+					return a.askedMany(ctx, tx, "job.asked_chain", receipts)
+				})
 				if err != nil {
 					return err
 				}
@@ -210,7 +222,15 @@ func (c *cli) dispatchBatchCmd() *cobra.Command {
 			}
 			request.RequestedBy = "cli"
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				batch, receipts, err := a.dispatcher.Batch(ctx, nil, request)
+				var batch storage.Batch
+				var receipts []jobs.Receipt
+				err := a.store.Transaction(ctx, func(tx storage.Tx) (err error) {
+					if batch, receipts, err = a.dispatcher.Batch(ctx, tx, request); err != nil {
+						return err
+					}
+					details := map[string]any{"jobs": len(receipts), "title": batch.Title}
+					return didIn(ctx, a.store, tx, deed{"batch.asked", "batch", batch.ID.String(), batch.Tenant, details})
+				})
 				if err != nil {
 					return err
 				}

@@ -102,11 +102,14 @@ func (c *cli) queueRetryCmd() *cobra.Command {
 		example: "  fenceline queue retry 0190f1d2-…\n  fenceline queue retry --all --queue mail --yes",
 		ask:     "Queue %s again?", done: "queued again", key: "queued",
 		one: func(ctx context.Context, s *storage.Store, scope storage.Scope, id uuid.UUID) error {
-			_, err := s.RetryJob(ctx, scope, id)
-			return err
+			if _, err := s.RetryJob(ctx, scope, id); err != nil {
+				return err
+			}
+			return didToJob(ctx, s, "job.retried", id)
 		},
 		all: func(ctx context.Context, s *storage.Store, scope storage.Scope, f storage.FailedFilter) (int64, error) {
-			return s.RetryFailed(ctx, scope, f)
+			n, err := s.RetryFailed(ctx, scope, f)
+			return n, didToFailed(ctx, s, "job.retried", scope, n, err)
 		},
 	})
 }
@@ -117,10 +120,14 @@ func (c *cli) queueForgetCmd() *cobra.Command {
 		example: "  fenceline queue forget 0190f1d2-…\n  fenceline queue forget --all --error 'no such user' --yes",
 		ask:     "Forget %s for good?", done: "forgotten", key: "forgotten",
 		one: func(ctx context.Context, s *storage.Store, scope storage.Scope, id uuid.UUID) error {
-			return s.ForgetJob(ctx, scope, id)
+			if err := s.ForgetJob(ctx, scope, id); err != nil {
+				return err
+			}
+			return didToJob(ctx, s, "job.forgot", id)
 		},
 		all: func(ctx context.Context, s *storage.Store, scope storage.Scope, f storage.FailedFilter) (int64, error) {
-			return s.ForgetFailed(ctx, scope, f)
+			n, err := s.ForgetFailed(ctx, scope, f)
+			return n, didToFailed(ctx, s, "job.forgot", scope, n, err)
 		},
 	})
 }

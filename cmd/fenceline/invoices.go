@@ -53,6 +53,9 @@ func (c *cli) seriesCmd() *cobra.Command {
 				if err := store.CreateSeries(ctx, n); err != nil {
 					return err
 				}
+				if err := did(ctx, store, deed{"series.made", "series", n.Name, n.Tenant, map[string]any{"prefix": n.Prefix}}); err != nil {
+					return err
+				}
 				return c.print(n, func(w io.Writer) {
 					fmt.Fprintf(w, "series %s begins with %s%0*d\n", n.Name, n.Prefix, n.Digits, n.First)
 				})
@@ -160,7 +163,15 @@ func (c *cli) invoiceIssueCmd() *cobra.Command {
 				return err
 			}
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
-				issued, job, err := jobs.IssueInvoice(ctx, nil, a.store, a.dispatcher, n, jobs.RequestedBy("cli"))
+				var issued storage.Issued
+				var job storage.Job
+				err := a.store.Transaction(ctx, func(tx storage.Tx) (err error) {
+					if issued, job, err = jobs.IssueInvoice(ctx, tx, a.store, a.dispatcher, n, jobs.RequestedBy("cli")); err != nil {
+						return err
+					}
+					details := map[string]any{"number": issued.Number, "series": n.Series, "new": issued.New}
+					return didIn(ctx, a.store, tx, deed{"invoice.issued", "job", job.ID.String(), job.Tenant, details})
+				})
 				if err != nil {
 					return err
 				}
@@ -332,6 +343,9 @@ func (c *cli) batchCancelCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := didToBatch(ctx, store, "batch.cancelled", id, n); err != nil {
+					return err
+				}
 				return c.print(map[string]any{"batch": id, "cancelled": n}, func(w io.Writer) { fmt.Fprintf(w, "%s cancelled\n", countOf(n, "job")) })
 			})
 		},
@@ -349,6 +363,9 @@ func (c *cli) batchRetryCmd() *cobra.Command {
 		return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 			n, err := store.RetryBatch(ctx, everything, id)
 			if err != nil {
+				return err
+			}
+			if err := didToBatch(ctx, store, "batch.retried", id, n); err != nil {
 				return err
 			}
 			return c.print(map[string]int64{"queued": n}, func(w io.Writer) {

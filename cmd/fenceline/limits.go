@@ -93,6 +93,9 @@ func (c *cli) limitResetCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := did(ctx, store, deed{"limit.changed", "limit", key.Key, key.Tenant, map[string]any{"reset": true, "jobs": woken}}); err != nil {
+					return err
+				}
 				return c.print(map[string]any{"tenant": key.Tenant, "key": key.Key, "woken": woken}, func(w io.Writer) {
 					fmt.Fprintf(w, "reset %s; %s that waited %s due\n", key.Key, count.Of(woken, "job"), count.Verb(woken, "is", "are"))
 				})

@@ -133,7 +133,7 @@ func (c *cli) auditLink(ctx context.Context, store *storage.Store, action string
 	if err != nil {
 		return fmt.Errorf("encode the details of %s: %w", action, err)
 	}
-	return store.Audit(ctx, storage.AuditEntry{Actor: commandLine, ActorKind: storage.ActorSystem, Tenant: &export.Tenant, Action: action,
+	return store.Audit(ctx, storage.AuditEntry{Actor: actor(), ActorKind: storage.ActorSystem, Tenant: &export.Tenant, Action: action,
 		ObjectKind: "export", ObjectID: export.ID.String(), Details: details})
 }
 

@@ -68,6 +68,9 @@ func (c *cli) jobCmd() *cobra.Command {
 			if after != storage.JobCancelled && after != storage.JobCancelling {
 				return &coded{exitRefused, fmt.Errorf("job %s is %s and cannot be cancelled any more", id, after)}
 			}
+			if err := didToJob(ctx, store, "job.cancelled", id); err != nil {
+				return err
+			}
 			return c.print(map[string]any{"job": id, "state": after}, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", id, after) })
 		})
 	}}

@@ -41,6 +41,13 @@ func (c *cli) setMaintenance(ctx context.Context, on bool, note string) error {
 		if err := store.SetMaintenance(ctx, on, note); err != nil {
 			return err
 		}
+		action := "maintenance.ended"
+		if on {
+			action = "maintenance.begun"
+		}
+		if err := did(ctx, store, deed{action: action, details: map[string]any{"note": note}}); err != nil {
+			return err
+		}
 		return c.sayMaintenance(ctx, store)
 	})
 }

@@ -92,6 +92,9 @@ func (c *cli) queuePauseCmd() *cobra.Command {
 				if err := store.PauseQueue(ctx, args[0], operatorName()); err != nil {
 					return err
 				}
+				if err := did(ctx, store, deed{action: "queue.paused", kind: "queue", id: args[0]}); err != nil {
+					return err
+				}
 				return c.print(map[string]string{"paused": args[0]}, func(w io.Writer) { fmt.Fprintf(w, "queue %s is paused\n", args[0]) })
 			})
 		},
@@ -104,6 +107,9 @@ func (c *cli) queueResumeCmd() *cobra.Command {
 		Example: "  fenceline queue resume mail", RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				if err := store.ResumeQueue(ctx, args[0]); err != nil {
+					return err
+				}
+				if err := did(ctx, store, deed{action: "queue.resumed", kind: "queue", id: args[0]}); err != nil {
 					return err
 				}
 				return c.print(map[string]string{"resumed": args[0]}, func(w io.Writer) { fmt.Fprintf(w, "queue %s goes on\n", args[0]) })
@@ -131,6 +137,9 @@ func (c *cli) queueClearCmd() *cobra.Command {
 				if n, err = store.ClearQueue(ctx, args[0]); err != nil {
 					return err
 				}
+				if err := did(ctx, store, deed{action: "queue.cleared", kind: "queue", id: args[0], details: map[string]any{"jobs": n}}); err != nil {
+					return err
+				}
 				return c.print(map[string]int64{"cancelled": n}, func(w io.Writer) { fmt.Fprintf(w, "%s cancelled\n", countOf(n, "job")) })
 			})
 		},
@@ -152,6 +161,9 @@ func (c *cli) queueRestartCmd() *cobra.Command {
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				n, err := store.RestartWorkers(ctx)
 				if err != nil {
+					return err
+				}
+				if err := did(ctx, store, deed{action: "workers.restarted", details: map[string]any{"workers": n}}); err != nil {
 					return err
 				}
 				return c.print(map[string]int64{"workers": n}, func(w io.Writer) { fmt.Fprintf(w, "%s asked to end after what runs\n", countOf(n, "worker")) })

@@ -50,6 +50,10 @@ func (c *cli) recover(ctx context.Context, a *app, opt storage.RecoverOptions, y
 	}
 	opt.Found = out.tell
 	sum, err := storage.Recover(ctx, a.store, a.files, opt)
+	if err == nil && !opt.DryRun && sum.Done {
+		details := map[string]any{"epoch": sum.Number, "condemned": sum.Condemned, "adopted": sum.Adopted, "lost": sum.Lost}
+		err = did(ctx, a.store, deed{action: "recovery.run", details: details})
+	}
 	if bad := out.finish(sum, opt); bad != nil {
 		return fmt.Errorf("print what was found: %w", bad)
 	}

@@ -17,7 +17,7 @@ import (
 
 // byCommandLine is who changes what is kept.
 func byCommandLine() storage.AuditEntry {
-	return storage.AuditEntry{Actor: commandLine, ActorKind: storage.ActorSystem}
+	return storage.AuditEntry{Actor: actor(), ActorKind: storage.ActorSystem}
 }
 
 // readers is the longest time that somebody may need a replaced publication.

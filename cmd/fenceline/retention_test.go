@@ -55,7 +55,7 @@ func TestKeepingAnExport(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "--note", []string{"pin", id}},
-		{exitDone, "kept until it is unpinned: " + commandLine + " pinned it, “year end”", []string{"pin", id, "--note", "year end"}},
+		{exitDone, "kept until it is unpinned: " + actor() + " pinned it, “year end”", []string{"pin", id, "--note", "year end"}},
 		{exitUsage, "1 file", []string{"delete", id}},
 		{exitRefused, "pinned", []string{"delete", id, "--yes"}},
 		{exitDone, "on hold", []string{"hold", id, "--note", "case 7"}},

@@ -58,6 +58,9 @@ func (c *cli) retryOne(ctx context.Context, store *storage.Store, scope storage.
 		return err
 	}
 	job, err := store.RetryJob(ctx, scope, id)
+	if err == nil {
+		err = didToJob(ctx, store, "job.retried", id)
+	}
 	if err != nil {
 		return err
 	}
@@ -79,7 +82,8 @@ func (c *cli) retryAll(ctx context.Context, store *storage.Store, scope storage.
 			fmt.Fprintf(w, "%s %s; add --yes to queue %s again\n", count.Of(n, "failed job"), count.Verb(n, "matches", "match"), count.Verb(n, "it", "them"))
 		})
 	}
-	if n, err = store.RetryFailed(ctx, scope, f); err != nil {
+	n, err = store.RetryFailed(ctx, scope, f)
+	if err = didToFailed(ctx, store, "job.retried", scope, n, err); err != nil {
 		return err
 	}
 	return c.print(map[string]any{"queued": n}, func(w io.Writer) {

@@ -50,7 +50,7 @@ func (c *cli) scheduleRunCmd() *cobra.Command {
 		Args:    asUsed(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
 				if len(args) == 1 {
-					return c.runSchedule(ctx, a.schedules(), args[0])
+					return c.runSchedule(ctx, a, args[0])
 				}
 				return c.runDue(ctx, a)
 			})
@@ -58,9 +58,12 @@ func (c *cli) scheduleRunCmd() *cobra.Command {
 	}
 }
 
-func (c *cli) runSchedule(ctx context.Context, s *jobs.Schedules, name string) error {
-	run, _, err := s.RunNow(ctx, everything, name, asker, "")
+func (c *cli) runSchedule(ctx context.Context, a *app, name string) error {
+	run, _, err := a.schedules().RunNow(ctx, everything, name, asker, "")
 	if err != nil {
+		return err
+	}
+	if err := did(ctx, a.store, deed{"schedule.run", "schedule", name, run.Tenant, map[string]any{"job": run.JobID}}); err != nil {
 		return err
 	}
 	return c.print(run, func(w io.Writer) {
@@ -253,6 +256,9 @@ func (c *cli) scheduleVerbCmd(verb, short, done string, do func(*storage.Store, 
 			if err := do(store, ctx, everything, args[0]); err != nil {
 				return err
 			}
+			if err := did(ctx, store, deed{action: "schedule." + done, kind: "schedule", id: args[0]}); err != nil {
+				return err
+			}
 			return c.print(map[string]string{done: args[0]}, func(w io.Writer) { fmt.Fprintln(w, done, "schedule", args[0]) })
 		})
 	}}
@@ -268,6 +274,9 @@ func (c *cli) scheduleDeleteCmd() *cobra.Command {
 			}
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				if err := store.DeleteSchedule(ctx, everything, args[0]); err != nil {
+					return err
+				}
+				if err := did(ctx, store, deed{action: "schedule.deleted", kind: "schedule", id: args[0]}); err != nil {
 					return err
 				}
 				return c.print(map[string]string{"deleted": args[0]}, func(w io.Writer) { fmt.Fprintln(w, "deleted schedule", args[0]) })

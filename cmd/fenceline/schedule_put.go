@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,16 +58,21 @@ func (c *cli) schedulePutCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error { return c.putSchedule(ctx, a.schedules(), sc) })
+			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error { return c.putSchedule(ctx, a, sc) })
 		},
 	}
 	f.register(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) putSchedule(ctx context.Context, s *jobs.Schedules, sc storage.Schedule) error {
+func (c *cli) putSchedule(ctx context.Context, a *app, sc storage.Schedule) error {
+	s := a.schedules()
 	_, created, err := s.Put(ctx, everything, sc, asker)
 	if err != nil {
+		return err
+	}
+	details := map[string]any{"new": created, "cron": sc.Cron, "kind": sc.Kind}
+	if err := did(ctx, a.store, deed{"schedule.saved", "schedule", sc.Name, cmp.Or(sc.Tenant, jobs.DefaultTenant), details}); err != nil {
 		return err
 	}
 	saved, err := s.Show(ctx, everything, sc.Name)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -74,7 +75,7 @@ func (c *cli) sweepCmd() *cobra.Command {
 			case plan:
 				return c.sweepPlan(ctx, sw)
 			}
-			return c.sweepRun(ctx, sw)
+			return c.sweepRun(ctx, a.store, sw)
 		})
 	}
 	cmd := &cobra.Command{
@@ -151,11 +152,13 @@ func sayTotals(w io.Writer, t storage.SweepTotals) {
 	}
 }
 
-func (c *cli) sweepRun(ctx context.Context, sw *storage.Sweep) error {
+func (c *cli) sweepRun(ctx context.Context, store *storage.Store, sw *storage.Sweep) error {
 	res, err := sw.Run(ctx)
 	if res.ID == 0 { // nothing was begun
 		return err
 	}
+	details := map[string]any{"condemned": res.Condemned, "deleted": res.Deleted, "bytes": res.Bytes, "failed": res.Failed}
+	err = errors.Join(err, did(ctx, store, deed{action: "sweep.run", kind: "sweep", details: details}))
 	said := c.print(res, func(w io.Writer) {
 		fmt.Fprintf(w, "condemned %d, deleted %d, looked again at %d, skipped %d, failed %d of %d planned; %s removed\n",
 			res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Failed, res.Planned, count.Of(res.Bytes, "byte"))

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,20 +33,17 @@ func (c *cli) sweepSwitchCmd(on bool) *cobra.Command {
 			if err := store.SwitchSweep(ctx, on, caller(), note); err != nil {
 				return err
 			}
+			action := "sweep.off"
+			if on {
+				action = "sweep.on"
+			}
+			if err := did(ctx, store, deed{action: action, kind: "sweep", details: map[string]any{"note": note}}); err != nil {
+				return err
+			}
 			return c.sayStatus(ctx, store)
 		})
 	}
 	return cmd
-}
-
-// caller is who runs this command, as far as the machine knows.
-func caller() string {
-	name := "somebody"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	return name + "@" + cmp.Or(host, fmt.Sprint(err))
 }
 
 // sweepStatus is what `sweep status` answers.

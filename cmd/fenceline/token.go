@@ -34,6 +34,10 @@ func (c *cli) tokenCreateCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				details := map[string]any{"name": t.Name, "verbs": t.Verbs, "expires": t.ExpiresAt}
+				if err := did(ctx, store, deed{"token.made", "token", t.ID.String(), tenant, details}); err != nil {
+					return err
+				}
 				return c.print(map[string]any{"token": t, "secret": secret}, func(w io.Writer) { fmt.Fprintln(w, secret) })
 			})
 		},
@@ -82,6 +86,9 @@ func (c *cli) tokenRevokeCmd() *cobra.Command {
 				return err
 			}
 			if err := store.RevokeToken(ctx, everything, id); err != nil {
+				return err
+			}
+			if err := did(ctx, store, deed{action: "token.revoked", kind: "token", id: id.String()}); err != nil {
 				return err
 			}
 			return c.print(map[string]any{"revoked": id}, func(w io.Writer) { fmt.Fprintln(w, "revoked", id) })

@@ -67,6 +67,9 @@ func (c *cli) userAddCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := didToUser(ctx, store, "user.added", u); err != nil {
+					return err
+				}
 				return c.printMade(u, text, from.generate, "added")
 			})
 		},
@@ -222,10 +225,25 @@ func (c *cli) changeUser(ctx context.Context, name string, change storage.UserCh
 		if u, err = store.UserByName(ctx, everything, people.Name(name)); err != nil {
 			return err
 		}
-		u, err = store.ChangeUser(ctx, everything, u.ID, change)
-		return err
+		if u, err = store.ChangeUser(ctx, everything, u.ID, change); err != nil {
+			return err
+		}
+		return didToUser(ctx, store, changeAction(change), u)
 	})
 	return u, err
+}
+
+// changeAction is what the audit log calls a change.
+func changeAction(change storage.UserChange) string {
+	switch {
+	case change.Password != nil:
+		return "user.password_set"
+	case change.Disabled == nil:
+		return "user.changed"
+	case *change.Disabled:
+		return "user.disabled"
+	}
+	return "user.enabled"
 }
 
 func (c *cli) userRoleCmd() *cobra.Command {
@@ -314,6 +332,9 @@ func (c *cli) userRemoveCmd() *cobra.Command {
 				return err
 			}
 			if err := store.RemoveUser(ctx, everything, u.ID); err != nil {
+				return err
+			}
+			if err := didToUser(ctx, store, "user.removed", u); err != nil {
 				return err
 			}
 			return c.print(map[string]any{"removed": u}, func(w io.Writer) { fmt.Fprintln(w, "removed", u.Name) })
