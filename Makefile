@@ -177,6 +177,7 @@ tools:
 	have pdftotext || packages="$$packages poppler-utils"; \
 	have qpdf || packages="$$packages qpdf"; \
 	have curl || packages="$$packages curl"; \
+	php -m 2>/dev/null | grep -q '^curl$$' || packages="$$packages php-cli php-curl"; \
 	have spin || packages="$$packages spin"; \
 	have soffice || packages="$$packages libreoffice-calc-nogui"; \
 	/usr/bin/python3 -c 'import openpyxl' 2>/dev/null || python3 -c 'import openpyxl' 2>/dev/null || packages="$$packages python3-openpyxl"; \
@@ -187,7 +188,7 @@ tools:
 	have "$$(go env CC)" || packages="$$packages gcc libc6-dev"; \
 	if [ -z "$$packages" ]; then :; elif $(CAN_APT); then $(APT_INSTALL); else \
 	echo "The tests need what these Debian packages hold; install it and try again:$$packages" >&2; \
-	echo '(macOS: brew install postgresql@17 redis etcd poppler qpdf spin pgbouncer node libreoffice, pip install openpyxl, and Chromium)' >&2; \
+	echo '(macOS: brew install postgresql@17 redis etcd poppler qpdf spin pgbouncer node php libreoffice, pip install openpyxl, and Chromium)' >&2; \
 	exit 1; fi; \
 	[ -e bin/duckdb/node_modules/@duckdb/node-api/package.json ] || \
 	npm install --silent --no-audit --no-fund --prefix bin/duckdb @duckdb/node-api@$(DUCKDB); \

@@ -268,19 +268,34 @@ func TestTheDocsPage(t *testing.T) {
 	w.get("/api/openapi.json", nobody).want(t, 401)
 }
 
-// The example of the page does what it says, against a server with a worker.
-func TestTheExampleOfTheDocs(t *testing.T) {
+// The examples of the page do what they say, against a server with a worker.
+func TestTheExamplesOfTheDocs(t *testing.T) {
 	t.Parallel()
+	for id, run := range map[string]func(code string) *exec.Cmd{
+		"curl-example": func(code string) *exec.Cmd { return exec.CommandContext(t.Context(), "sh", "-c", code) },
+		"php-example": func(code string) *exec.Cmd {
+			return exec.CommandContext(t.Context(), "php", "-d", "display_errors=stderr", "-r", code+"\necho (new FetchOrders('2026-01', '.'))->handle();")
+		},
+	} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			runExample(t, id, run)
+		})
+	}
+}
+
+func runExample(t *testing.T, id string, run func(code string) *exec.Cmd) {
+	t.Helper()
 	w := newWorld(t)
 	w.work("w-1", nil)
 	page := w.get("/api/docs", w.person("Nadia", "acme")).want(t, 200)
-	found := regexp.MustCompile(`(?s)<pre id="curl-example"[^>]*><code>(.*?)</code>`).FindStringSubmatch(page.body)
+	found := regexp.MustCompile(`(?s)<pre id="` + id + `"[^>]*><code>(.*?)</code>`).FindStringSubmatch(page.body)
 	if found == nil {
-		t.Fatal("the page has no example")
+		t.Fatal("the page has no such example")
 	}
 	dir := t.TempDir()
 	for range 2 { // the second time the key gives the same job
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", html.UnescapeString(found[1]))
+		cmd := run(html.UnescapeString(found[1]))
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "FENCELINE_URL="+w.base, "FENCELINE_TOKEN="+strings.TrimPrefix(w.token("acme").value, "Bearer "))
 		if out, err := cmd.CombinedOutput(); err != nil {
