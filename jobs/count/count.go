@@ -10,7 +10,9 @@ import (
 )
 
 // Number is what things are counted with.
-type Number interface{ ~int | ~int32 | ~int64 | ~uint64 }
+type Number interface {
+	~int | ~int32 | ~int64 | ~uint64
+}
 
 // Of is a number of things with its noun, which is given in the singular.
 func Of[N Number](n N, noun string) string { return fmt.Sprintf("%d %s", n, Noun(n, noun)) }
