@@ -92,7 +92,7 @@ leases: tools
 	go test -tags $(LEASE_TAGS) -run '^TestDrillWithTaggedLeases' -count=1 -v ./cmd/fenceline
 
 # The contract of leases against a real API server with an etcd of its own, which the test starts. `make test` plays it against one
-# that only knows leases, for the real one is in no package of Debian and takes a quarter of an hour to compile.
+# that only knows leases, for the real one is in no package of Debian and takes long to compile.
 KUBE_APISERVER = kube-apiserver
 ETCD = etcd
 kubernetes:

@@ -61,9 +61,6 @@ func (h *held) write(ctx context.Context, change func(*coordination.LeaseSpec)) 
 			return fmt.Errorf("%w: its object names another holder or another transition", jobs.ErrLeaseLost)
 		}
 		h.record = record
-		if record.Spec.RenewTime.Equal(next.Spec.RenewTime) && holderOf(record) == holderOf(next) {
-			return nil // it was written, the answer was lost
-		}
 	}
 	return failed
 }
