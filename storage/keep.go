@@ -105,6 +105,9 @@ func (s *Store) deleteExport(ctx context.Context, scope Scope, id uuid.UUID, log
 		return err
 	}
 	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT fenceline.lock_keeping(true)").Error; err != nil { // before the row; see keepExport
+			return err
+		}
 		done := tx.Exec("UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = ? AND deleted_at IS NULL AND pinned_at IS NULL", id)
 		if done.Error != nil {
 			return onHold(done.Error)
@@ -144,7 +147,9 @@ func (s *Store) Holds(ctx context.Context, scope Scope) ([]LegalHold, error) {
 }
 
 // keepExport is what all of the changes to one export have in common: one
-// transaction with its entry in the log, whose object it fills in.
+// transaction with its entry in the log, whose object it fills in. It is alone with
+// what decides that files go before it locks a row: the other way round two of them
+// can wait in a circle.
 func (s *Store) keepExport(ctx context.Context, scope Scope, id uuid.UUID, e AuditEntry, change func(tx *gorm.DB, x keptExport) error) error {
 	x, err := s.anyExport(ctx, scope, id)
 	if err != nil {
@@ -152,6 +157,9 @@ func (s *Store) keepExport(ctx context.Context, scope Scope, id uuid.UUID, e Aud
 	}
 	e.ObjectKind, e.ObjectID, e.Tenant = "export", id.String(), &x.Tenant
 	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT fenceline.lock_keeping(false)").Error; err != nil {
+			return err
+		}
 		if err := change(tx, x); err != nil {
 			return onHold(err)
 		}
