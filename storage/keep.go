@@ -182,6 +182,10 @@ func (s *Store) UnpinExport(ctx context.Context, scope Scope, id uuid.UUID, atte
 }
 
 func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, set string, args []any, e AuditEntry, where ...string) error {
+	missing := fmt.Errorf("%w: it was deleted, or a clean-up takes its files already", ErrNotFound)
+	if len(where) > 0 {
+		missing = fmt.Errorf("%w: it is not pinned", ErrNotFound)
+	}
 	only := strings.Join(append([]string{""}, where...), " AND ")
 	sql := "UPDATE fenceline.exports SET " + set + " WHERE id = ? AND deleted_at IS NULL" + only
 	args = append(args, id)
@@ -192,7 +196,7 @@ func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *
 	err := s.keepExport(ctx, scope, id, e, func(tx *gorm.DB, _ keptExport) error {
 		done := tx.Exec(sql, args...)
 		if done.Error == nil && done.RowsAffected == 0 {
-			return ErrNotFound // deleted, not pinned, or the files of the publication go already
+			return missing
 		}
 		return done.Error
 	})

@@ -157,11 +157,11 @@ func (c *cli) sweepRun(ctx context.Context, store *storage.Store, sw *storage.Sw
 	if res.ID == 0 { // nothing was begun
 		return err
 	}
-	details := map[string]any{"condemned": res.Condemned, "deleted": res.Deleted, "bytes": res.Bytes, "failed": res.Failed}
+	details := map[string]any{"condemned": res.Condemned, "deleted": res.Deleted, "expired": res.Expired, "bytes": res.Bytes, "failed": res.Failed}
 	err = errors.Join(err, did(ctx, store, deed{action: "sweep.run", kind: "sweep", details: details}))
 	said := c.print(res, func(w io.Writer) {
-		fmt.Fprintf(w, "condemned %d, deleted %d, looked again at %d, skipped %d, failed %d of %d planned; %s removed\n",
-			res.Condemned, res.Deleted, res.Probed, res.Skipped, res.Failed, res.Planned, count.Of(res.Bytes, "byte"))
+		fmt.Fprintf(w, "condemned %d, deleted %d, expired %d, looked again at %d, skipped %d, failed %d of %d planned; %s removed\n",
+			res.Condemned, res.Deleted, res.Expired, res.Probed, res.Skipped, res.Failed, res.Planned, count.Of(res.Bytes, "byte"))
 		if why := whyStopped(res.Stopped); why != "" {
 			fmt.Fprintln(w, why)
 		}
