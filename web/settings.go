@@ -57,6 +57,7 @@ type settingsView struct {
 	Tokens  []tokenRow
 	Tenants []storage.TenantUse
 	Facts   []Setting
+	Presets []presetRow
 	Choices []confirmation
 	Verbs   []formOption // of a new token
 	Pager   pager
@@ -246,13 +247,6 @@ func (s *Server) tenantsPage(w http.ResponseWriter, r *http.Request) error {
 		v.Pager = l.pager(list[len(list)-1].Name)
 	}
 	return s.showSettings(w, r, http.StatusOK, v)
-}
-
-func (s *Server) presetsPage(w http.ResponseWriter, r *http.Request) error {
-	return s.showSettings(w, r, http.StatusOK, settingsView{Tab: "presets", Facts: []Setting{
-		{"data", "CSV and its kin as programs read them", "comma, dot, ISO dates, UTF-8 without a byte order mark; nothing is formatted"},
-		{"spreadsheet", "CSV as spreadsheets of a locale open it", "separator, decimal mark and dates of the locale, with a byte order mark"},
-	}})
 }
 
 // scopedTenant is the tenant of which somebody may administer people and tokens: what was

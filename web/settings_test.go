@@ -172,6 +172,14 @@ func TestAdministerTokens(t *testing.T) {
 	}
 }
 
+// Presets are said with where they come from; files are for those who may know of them.
+func TestPresetsOfReports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.get("/settings/presets", w.person("Root", "")).want(t, 200, "Orders", "orders.sql", "Of the house", "house.sql", ">data<", "-- preset: spreadsheet")
+	w.get("/settings/presets", w.personAs("Omar", "acme", storage.RoleViewer)).want(t, 200, "Orders").without(t, "orders.sql", "Of the house")
+}
+
 func TestHeadersOverTLS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.PublicURL = "https://exports.example.com" })
