@@ -60,3 +60,11 @@ func TestKeptChartsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Without a job there is no wait, not one of 0 ms.
+func TestWaitsOfNobody(t *testing.T) {
+	t.Parallel()
+	if got := waitChart(storage.History{Step: time.Minute}).Summary; strings.Contains(got, "0 ms") || got == "" {
+		t.Errorf("the chart says %q", got)
+	}
+}

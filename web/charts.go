@@ -124,6 +124,9 @@ func waitChart(h storage.History) chart {
 		Legend:     []formOption{{"c-p50", "median", false}, {"c-p95", "95 of a hundred", false}},
 		Heads:      []string{"Jobs", "Mean", "Median", "95 of a hundred"},
 		EmptyTitle: "No job that began once has ended in this window."}
+	if h.Total.Waits == 0 {
+		c.Summary = "There is no wait to measure."
+	}
 	return newChart(c, h, []string{"c-p50", "c-p95"},
 		func(t storage.Stat) []float64 {
 			median := t.Wait(.5).Seconds()
