@@ -231,23 +231,6 @@ func (r *sweepRun) remove(ctx context.Context, items []SweepItem) (done []remova
 		})
 	}
 	parts.Wait()
-	return r.settle(at, done)
-}
-
-// settle makes what was removed durable before it is on record: it answers nothing when that failed.
-func (r *sweepRun) settle(ctx context.Context, done []removal) []removal {
-	var exports []uuid.UUID
-	for _, d := range done {
-		if d.removed > 0 || d.Action != "probe" {
-			exports = append(exports, d.Export)
-		}
-	}
-	if err := r.files.Settle(ctx, exports); err != nil {
-		for range done {
-			r.res.failed(fmt.Errorf("make removals durable: %w", err))
-		}
-		return nil
-	}
 	return done
 }
 

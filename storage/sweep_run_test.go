@@ -424,24 +424,3 @@ func TestWhatWaits(t *testing.T) {
 		}
 	}
 }
-
-// unsettled is a disk that takes removals and cannot make them durable.
-type unsettled struct{ files.Store }
-
-var errDisk = errors.New("input/output error")
-
-func (unsettled) Settle(context.Context, []uuid.UUID) error { return errDisk }
-
-func TestWhatIsNotDurablyRemovedIsNotOnRecord(t *testing.T) {
-	t.Parallel()
-	s := newSwept(t)
-	s.garbage()
-	res, err := storage.NewSweep(s.store, unsettled{s.local}, everyAge).Run(s.ctx)
-	s.must(err)
-	if res.Deleted != 0 || res.Failed != 4 || !strings.Contains(strings.Join(res.Errors, " "), errDisk.Error()) || len(slices.Collect(s.deletions(res.ID))) != 0 {
-		t.Errorf("with a disk that fails: %+v", res)
-	}
-	if again := s.run(everyAge); again.Deleted != 4 || again.Failed != 0 {
-		t.Errorf("with one that works: %+v", again)
-	}
-}

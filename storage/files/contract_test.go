@@ -312,9 +312,6 @@ func TestContractRemove(t *testing.T) {
 			t.Error(err)
 		}
 		for range 2 {
-			if err := s.Settle(t.Context(), []uuid.UUID{p.Export, uuid.New()}); err != nil {
-				t.Error(err)
-			}
 			if err := s.RemoveFolder(t.Context(), p.Export); err != nil {
 				t.Error(err)
 			}

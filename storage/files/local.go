@@ -149,7 +149,8 @@ func (l *Local) Open(_ context.Context, p Place, object string) (Reader, error) 
 	return localFile{f, info.Size()}, nil
 }
 
-// Remove is [Store.Remove].
+// Remove is [Store.Remove]. It does not sync: each fsync of a folder is a commit of the file system's journal or a
+// flush of the disk, which publications on the same disk would wait for.
 func (l *Local) Remove(_ context.Context, p Place) (int64, error) {
 	dir := p.String()
 	bytes, err := l.usage(dir)
@@ -163,17 +164,6 @@ func (l *Local) Remove(_ context.Context, p Place) (int64, error) {
 		return 0, fmt.Errorf("remove %s: %w", dir, err)
 	}
 	return bytes, nil
-}
-
-// Settle is [Store.Settle]. The first fsync of a journaling file system makes all
-// removals durable that were before it; the others find nothing to do.
-func (l *Local) Settle(_ context.Context, exports []uuid.UUID) error {
-	for _, export := range exports {
-		if err := l.syncDir(export.String()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 // RemoveFolder is [Store.RemoveFolder].

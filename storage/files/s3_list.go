@@ -117,9 +117,6 @@ func (s *S3) Remove(ctx context.Context, p Place) (int64, error) {
 	return bytes, nil
 }
 
-// Settle is [Store.Settle]. What S3 says is deleted is.
-func (s *S3) Settle(context.Context, []uuid.UUID) error { return nil }
-
 // abortAll ends the uploads of an attempt: those that the store lists, and those
 // that were recorded.
 func (s *S3) abortAll(ctx context.Context, p Place) (bytes int64, err error) {

@@ -21,11 +21,9 @@ type Store interface {
 	Open(ctx context.Context, p Place, object string) (Reader, error)
 	// Remove deletes everything that lies at a place and answers how many bytes
 	// that were. A place where nothing lies is success: nothing is left either way.
-	// What was deleted may come back with a crash of the machine until [Store.Settle].
+	// A crash of the machine may bring back what was deleted seconds before: the
+	// caller looks again later, as it does for writers that come late.
 	Remove(ctx context.Context, p Place) (int64, error)
-	// Settle makes what was removed from the folders of exports durable. It is apart
-	// from Remove because a file system makes many removals durable for the price of one.
-	Settle(ctx context.Context, exports []uuid.UUID) error
 	// RemoveFolder removes what an export leaves when nothing of it is left: the
 	// folder where a store has folders. One that is not empty is an error.
 	RemoveFolder(ctx context.Context, export uuid.UUID) error
