@@ -150,6 +150,7 @@ func (s *Store) describeSamples(ctx context.Context, groups []FailedGroup) ([]Fa
 type groupLook struct {
 	Group, ID            uuid.UUID
 	Kind, Error, Pattern string
+	FinishedAt           time.Time // zero when the group is known already
 	Count                int64
 	Oldest               *time.Time
 }
@@ -198,7 +199,7 @@ func (g *FailedGroup) fill(looks []groupLook) bool {
 		if len(g.Samples) == 0 {
 			g.Kind, g.Error, g.Pattern = l.Kind, l.Error, l.Pattern
 			if l.Oldest != nil {
-				g.Count, g.Oldest = l.Count, *l.Oldest
+				g.Count, g.Oldest, g.Newest = l.Count, *l.Oldest, l.FinishedAt
 			}
 		}
 		g.Samples = append(g.Samples, l.ID)

@@ -3,6 +3,8 @@ package storage_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,7 +85,10 @@ func TestFailedGroups(t *testing.T) {
 			t.Errorf("%s: %d groups, want %d", name, len(got), c.n)
 		}
 	}
-	if one, err := w.store.FailedGroup(w.ctx, everything, g.ID); err != nil || one.Count != 4 {
+	if of := w.groups(everything, storage.FailedFilter{Kind: "report"})[`report: no table "…"`]; !reflect.DeepEqual(of, g) {
+		t.Errorf("of its kind the group is %+v, else %+v", of, g)
+	}
+	if one, err := w.store.FailedGroup(w.ctx, everything, g.ID); err != nil || one.Count != 4 || !one.Newest.Equal(g.Newest) || !one.Oldest.Equal(g.Oldest) || one.Error != g.Error || !slices.Equal(one.Samples, g.Samples) {
 		t.Errorf("the group by its id: %+v, %v", one, err)
 	}
 	if _, err := w.store.FailedGroup(w.ctx, storage.Scope{Tenant: "globex"}, g.ID); !errors.Is(err, storage.ErrNotFound) {
