@@ -40,7 +40,7 @@ func TestFenceCommands(t *testing.T) {
 	if out := s.ok("fence", "forget", "--unused", "1h", "--tenant", "acme", "--yes"); !strings.Contains(out, "forgot 0 fences") {
 		t.Error(out)
 	}
-	if out := s.ok("fence", "forget", "--unused", "1h", "--yes"); !strings.Contains(out, "forgot 1 fences") {
+	if out := s.ok("fence", "forget", "--unused", "1h", "--yes"); !strings.Contains(out, "forgot 1 fence\n") {
 		t.Error(out)
 	}
 	for _, c := range []struct {

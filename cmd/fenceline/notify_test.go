@@ -183,10 +183,10 @@ func TestNotifyCommands(t *testing.T) {
 		return strings.Contains(s.ok("notify", "show", "shop", "--tenant", "acme"), "disabled since")
 	})
 	s.must(worker.stop())
-	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--target", "shop"); !strings.Contains(out, "1 deliveries were given up; add --yes") {
+	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--target", "shop"); !strings.Contains(out, "1 delivery was given up; add --yes") {
 		t.Errorf("counted: %s", out)
 	}
-	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--yes"); !strings.Contains(out, "1 deliveries are sent again\n") {
+	if out := s.ok("notify", "replay", "--dead", "--tenant", "acme", "--yes"); !strings.Contains(out, "1 delivery is sent again\n") {
 		t.Errorf("replayed: %s", out)
 	}
 	delivery := asJSON[storage.Page[storage.Delivery]](s, "notify", "deliveries").Items[0].ID.String()

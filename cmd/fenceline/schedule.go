@@ -127,7 +127,7 @@ func runTable(w io.Writer, runs []storage.ScheduleRun) {
 			by = r.AskedBy
 		}
 		if r.Passed > 0 {
-			why = strings.TrimPrefix(fmt.Sprintf("%s; %s %s no run of their own", why, count.Of(r.Passed, "earlier time"), count.Verb(r.Passed, "has", "have")), "–; ")
+			why = strings.TrimPrefix(fmt.Sprintf("%s; %s %s own", why, count.Of(r.Passed, "earlier time"), count.Verb(r.Passed, "has no run of its", "have no run of their")), "–; ")
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Schedule, stamp(&r.FireAt), r.Outcome, job, orDash((*string)(r.JobState)), by, why)
 	}

@@ -88,14 +88,14 @@ func TestScheduleRunFromCron(t *testing.T) {
 		t.Errorf("without the file: %+v", r)
 	}
 	write("schedules:\n  yearly:\n    cron: \"@yearly\"\n    report: stock\n")
-	if out := s.ok("schedule", "check", file); !strings.Contains(out, "1 schedules, nothing is wrong") {
+	if out := s.ok("schedule", "check", file); !strings.Contains(out, "1 schedule, nothing is wrong") {
 		t.Error(out)
 	}
 	if out := s.ok("schedule", "run"); !strings.Contains(out, "nothing was due") {
 		t.Error(out)
 	}
 	s.sql("UPDATE fenceline.schedules SET decided_at = now() - interval '2 years', look_at = now()")
-	if out := s.ok("schedule", "run"); !strings.Contains(out, "yearly") || !strings.Contains(out, "1 earlier times have no run of their own") {
+	if out := s.ok("schedule", "run"); !strings.Contains(out, "yearly") || !strings.Contains(out, "1 earlier time has no run of its own") {
 		t.Error(out)
 	}
 	if got := asJSON[struct{ Runs []storage.ScheduleRun }](s, "schedule", "run"); len(got.Runs) != 0 {

@@ -99,7 +99,7 @@ func TestVerifyCommand(t *testing.T) {
 		t.Errorf("verify --sizes-only said\n%s", out)
 	}
 	r := s.run("verify")
-	if r.code != 1 || !strings.HasPrefix(r.out, "L1 export ") || !strings.Contains(r.out, "has SHA-256") || !strings.Contains(r.err, "1 violations") {
+	if r.code != 1 || !strings.HasPrefix(r.out, "L1 export ") || !strings.Contains(r.out, "has SHA-256") || !strings.Contains(r.err, "1 violation\n") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	s.must(os.Remove(file))

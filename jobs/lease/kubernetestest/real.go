@@ -63,12 +63,12 @@ func (s *RealServer) start(apiserver, etcd string) error {
 	if err != nil {
 		return err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	der, err := x509.MarshalECPrivateKey(key) // the form that serves as the public key too
 	if err != nil {
 		return err
 	}
 	tokens := fmt.Sprintf("%s,admin,1,system:masters\n%s,system:serviceaccount:%s:fenceline,2\n", s.admin, s.worker, Namespace)
-	for name, content := range map[string]string{"key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "tokens": tokens} {
+	for name, content := range map[string]string{"key": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})), "tokens": tokens} {
 		if err := os.WriteFile(s.file(name), []byte(content), 0o600); err != nil {
 			return err
 		}
