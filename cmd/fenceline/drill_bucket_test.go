@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,8 +16,17 @@ func TestDrillsHoldOnABucketThatDoesHarm(t *testing.T) {
 	s := newSite(t, redistest.Shared(t))
 	b := s3test.New(t)
 	var n atomic.Int64
+	var hurt sync.Map // what was hurt and not asked for again: an address that is hurt three times in a row is one that cannot be reached
 	proxy := s3test.NewProxy(t, b, func(r *http.Request) s3test.Fault {
-		switch n.Add(1) % 11 {
+		turn, what := n.Add(1)%11, r.Method+" "+r.URL.String()
+		if _, again := hurt.LoadAndDelete(what); again {
+			return s3test.None
+		}
+		switch turn {
+		case 3, 6, 9:
+			hurt.Store(what, true)
+		}
+		switch turn {
 		case 3:
 			return s3test.SlowDown
 		case 6:
