@@ -170,7 +170,7 @@ func TestAPIFailed(t *testing.T) {
 	w.call("/api/v1/failed/retry", who, `{"error":"\u0000"}`).want(t, 422, "not UTF-8")
 
 	w.call("/api/v1/failed/retry", who, `{"confirm":1}`).want(t, 409, "count-differs", "2 failed jobs match, not 1")
-	w.call("/api/v1/failed/forget", who, `{"tag":"x","confirm":2}`).want(t, 409, "1 failed jobs match")
+	w.call("/api/v1/failed/forget", who, `{"tag":"x","confirm":2}`).want(t, 409, "1 failed job matches")
 	w.call("/api/v1/failed/retry", who, `{"quue":"mail"}`).want(t, 422, `"field":"quue"`)
 	w.call("/api/v1/failed/retry", who, `{"queue":"mail","confirm":1}`).want(t, 200, `{"queued":1}`)
 	if got := must(w.store.Job(w.ctx, principalAll.scope, two.ID))(t); got.State != storage.JobQueued {

@@ -86,7 +86,7 @@ func TestAdministerUsers(t *testing.T) {
 	w.post("/settings/users", root, url.Values{"name": {""}, "role": {"owner"}, "tenant": {"a b"}}).want(t, 422, "viewer, requester", "letters, digits")
 	u := must(w.store.UserByName(w.ctx, principalAll.scope, "Nadia"))(t)
 	at := "/settings/users/" + u.ID.String()
-	w.get(at, root).want(t, 200, "Nadia", "1 sessions end").without(t, text)
+	w.get(at, root).want(t, 200, "Nadia", "1 session ends").without(t, text)
 
 	w.post(at+"/role", root, url.Values{"role": {"admin"}, "tenant": {"acme"}}).want(t, 303)
 	w.get("/", who).want(t, 303) // the role changed
