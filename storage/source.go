@@ -181,6 +181,10 @@ func describe(ctx context.Context, conn *pgx.Conn, query string) (columns []Colu
 		}
 	}
 	if err := nameTypes(ctx, conn, columns, oids, mods); err != nil {
+		err = queryError(err)
+		if refused := (*QueryError)(nil); errors.As(err, &refused) {
+			refused.Position = 0 // in our statement, not in theirs
+		}
 		return nil, 0, fmt.Errorf("look up the types of the columns: %w", err)
 	}
 	return columns, len(stmt.ParamOIDs), nil
