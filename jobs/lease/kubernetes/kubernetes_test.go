@@ -418,7 +418,7 @@ func TestAddresses(t *testing.T) {
 		"kubernetes://Work":                           `the namespace "Work"`,
 		"kubernetes://work:80":                        "the namespace",
 		"kubernetes://u:hunter2@work":                 "must be such as kubernetes://NAMESPACE",
-		"kubernetes://work/x":                         "must be such as kubernetes://NAMESPACE",
+		"kubernetes://team/x":                         "must be such as kubernetes://NAMESPACE",
 		"kubernetes://work?token=hunter2":             `the parameter "token"`,
 		"kubernetes://work?kubeconfig=":               `the parameter "kubeconfig"`,
 		"kubernetes://work?context=here":              "add kubeconfig=PATH",
