@@ -105,12 +105,13 @@ func backend(ctx context.Context, q interface {
 }
 
 // lockSQL takes an advisory lock of the transaction, or answers false. The
-// transaction then waits for as long as the work takes: it sees nothing and has
-// written nothing, so VACUUM does not wait for it; only a limit on idle ones would.
+// transaction then waits for as long as the work takes.
 const lockSQL = "SELECT pg_try_advisory_xact_lock($1)"
 
+// noIdleLimit comes after [lockSQL]. Until the next statement PostgreSQL keeps the one
+// before open, with its view of all rows, and as long as there is such a view nothing
+// that was replaced since can be cleared away, in any table. This one has no view.
 const noIdleLimit = "SET LOCAL idle_in_transaction_session_timeout = 0"
-
 // tryLock takes an advisory lock that ends with its transaction, so that a
 // killed run blocks nobody, behind a pooler too. [ErrBusy] when another one holds it.
 func (s *Store) tryLock(ctx context.Context, key int64) (unlock func(), err error) {
@@ -124,8 +125,8 @@ func (s *Store) tryLock(ctx context.Context, key int64) (unlock func(), err erro
 		_ = tx.Rollback(ctx) // when that fails the connection is closed, and the lock goes with it
 	}
 	var got bool
-	if _, err = tx.Exec(ctx, noIdleLimit); err == nil {
-		err = tx.QueryRow(ctx, lockSQL, key).Scan(&got)
+	if err = tx.QueryRow(ctx, lockSQL, key).Scan(&got); err == nil {
+		_, err = tx.Exec(ctx, noIdleLimit)
 	}
 	if err == nil && !got {
 		err = ErrBusy
@@ -151,9 +152,6 @@ func withLock(ctx context.Context, db *sql.DB, key int64, fn func() error) error
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(ctx, noIdleLimit); err != nil {
-		return err
-	}
 	patience := time.NewTimer(lockWait)
 	defer patience.Stop()
 	again := time.NewTicker(lockEvery)
@@ -161,6 +159,9 @@ func withLock(ctx context.Context, db *sql.DB, key int64, fn func() error) error
 	for {
 		var got bool
 		if err := tx.QueryRowContext(ctx, lockSQL, key).Scan(&got); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, noIdleLimit); err != nil {
 			return err
 		}
 		if got {
