@@ -35,6 +35,9 @@ type Relay struct {
 	unparked  time.Time // when jobs that wait for a cap were last looked at
 	names     map[string]bellName
 	looked    time.Time // when plain jobs were last looked for because of a word
+
+	forgot     time.Time // when news were last removed, of those that came before newsBefore
+	newsBefore string
 }
 
 // NewRelay prepares a relay. An attempt that gave no heartbeat for lease is

@@ -129,7 +129,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	var logs logBuffer
 	w.log = slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.vault(keyring(t, keyEntry(t, "k1")))
-	heard := w.listen("fenceline_jobs", "fenceline_changes")
+	heard := w.listen("fenceline_jobs")
 	w.worker()
 
 	var secrets []string

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -20,11 +21,21 @@ func (r *Relay) keepStats(ctx context.Context) {
 		case <-timer.C:
 		}
 		more, err := r.store.RollStats(ctx)
-		r.report(ctx, err)
+		r.report(ctx, errors.Join(err, r.forgetNews(ctx)))
 		wait := rollEvery
 		if more && err == nil {
 			wait = time.Millisecond
 		}
 		timer.Reset(wait)
 	}
+}
+
+// forgetNews removes once a minute what nobody looks for any more.
+func (r *Relay) forgetNews(ctx context.Context) (err error) {
+	if time.Since(r.forgot) < time.Minute {
+		return nil
+	}
+	r.forgot = time.Now()
+	r.newsBefore, err = r.store.ForgetNews(ctx, r.newsBefore)
+	return err
 }

@@ -282,10 +282,10 @@ func (d *Doctor) Constraints(ctx context.Context) ([]Fault, error) {
 }
 
 // Unlogged lists what of the schema would be empty after a crash, because its
-// changes are not written to the log.
+// changes are not written to the log. News are meant to be.
 func (d *Doctor) Unlogged(ctx context.Context) ([]string, error) {
 	rows, err := lookFor[struct{ Name string }](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'fenceline' AND c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 'p' ORDER BY 1`)
+		WHERE n.nspname = 'fenceline' AND c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 'p' AND c.relname <> 'news' ORDER BY 1`)
 	if err != nil {
 		return nil, fmt.Errorf("look for unlogged tables: %w", err)
 	}

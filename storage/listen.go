@@ -8,13 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The channels on which the database tells what happened, at commit.
-const (
-	// ChannelJobs: a job is due.
-	ChannelJobs = "fenceline_jobs"
-	// ChannelChanges: something about an export changed; the message is its id.
-	ChannelChanges = "fenceline_changes"
-)
+// ChannelJobs is where the database tells, at commit, that a job is due. Little is
+// told in this way: transactions that notify commit one after the other. Of what
+// changes all the time [News] tells.
+const ChannelJobs = "fenceline_jobs"
 
 // Listen calls heard for every message on a channel, on a connection of its
 // own, until ctx ends or the connection breaks; the error says which. ready is

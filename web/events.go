@@ -75,12 +75,7 @@ func (h *hub) run(ctx context.Context) {
 	const shortest, longest = 250 * time.Millisecond, 10 * time.Second
 	wait := shortest
 	for ctx.Err() == nil {
-		err := h.store.Listen(ctx, storage.ChannelChanges,
-			func() {
-				wait = shortest
-				h.resyncAll()
-			},
-			func(message string) { h.heard(ctx, message) })
+		err := h.follow(ctx, func() { wait = shortest })
 		if ctx.Err() != nil {
 			return
 		}
@@ -95,12 +90,49 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// heard passes a change on to the streams that may know of it.
-func (h *hub) heard(ctx context.Context, message string) {
-	id, err := uuid.Parse(message)
+// follow looks for news until the connection breaks; it calls ready when it has begun.
+func (h *hub) follow(ctx context.Context, ready func()) error {
+	news, err := h.store.News(ctx)
 	if err != nil {
-		return
+		return err
 	}
+	defer news.Close(ctx)
+	ready()
+	h.resyncAll()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		exports, all, err := news.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if all {
+			h.resyncAll()
+		}
+		for _, id := range exports {
+			h.heard(ctx, id)
+		}
+		timer.Reset(h.pace())
+	}
+}
+
+// pace is how long to wait between two looks: little when somebody watches.
+func (h *hub) pace() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.clients) > 0 {
+		return 200 * time.Millisecond
+	}
+	return time.Second
+}
+
+// heard passes a change on to the streams that may know of it.
+func (h *hub) heard(ctx context.Context, id uuid.UUID) {
 	if h.skipped() {
 		return
 	}

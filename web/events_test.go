@@ -137,7 +137,7 @@ func TestHubBoundsSlowClients(t *testing.T) {
 	c := &client{scope: storage.Scope{All: true}, wake: make(chan struct{}, 1)}
 	h.join(c)
 	for range 1000 {
-		h.heard(t.Context(), id.String())
+		h.heard(t.Context(), id)
 	}
 	if changed, resync, last := h.take(c); len(changed) != 1 || resync || last == 0 {
 		t.Errorf("one export that changed often waits as %d changes, resync %v, id %d", len(changed), resync, last)
@@ -145,13 +145,13 @@ func TestHubBoundsSlowClients(t *testing.T) {
 	for range maxPending + 1 {
 		id := uuid.New()
 		h.tenants[id] = "acme"
-		h.heard(t.Context(), id.String())
+		h.heard(t.Context(), id)
 	}
 	if changed, resync, _ := h.take(c); len(changed) != 0 || !resync {
 		t.Errorf("a slow client has %d changes, resync %v; want only a resync", len(changed), resync)
 	}
 	h.leave(c)
-	h.heard(t.Context(), id.String())
+	h.heard(t.Context(), id)
 	if changed, _, _ := h.take(c); len(changed) != 0 {
 		t.Error("a client that left still collects")
 	}

@@ -121,7 +121,7 @@ func TestEventsAreReplayed(t *testing.T) {
 	}
 	w.stream("/api/v1/events", acme, "Last-Event-ID", "another-1").next(t, "event: resync")
 	for range maxKept + 1 {
-		w.server.events.heard(t.Context(), mine.ExportID.String())
+		w.server.events.heard(t.Context(), mine.ExportID)
 	}
 	w.stream("/api/v1/events", acme, "Last-Event-ID", last).next(t, "event: resync")
 }

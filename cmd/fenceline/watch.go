@@ -21,24 +21,11 @@ import (
 	"github.com/fenceline/fenceline/storage/files"
 )
 
-// watch follows a job until it has ended. The database tells when something
-// changed; a look twice a second is there in case it cannot (a pooler).
+// watch follows a job until it has ended, by looking at it.
 func (c *cli) watch(ctx context.Context, store *storage.Store, id uuid.UUID) (storage.Job, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	changed := make(chan struct{}, 1)
-	go func() {
-		nudge := func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		}
-		_ = store.Listen(ctx, storage.ChannelChanges, nudge, func(string) { nudge() })
-	}()
 	bar := c.newBar()
 	defer bar.end()
-	tick := time.NewTicker(500 * time.Millisecond)
+	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		job, err := store.Job(ctx, everything, id)
@@ -60,7 +47,6 @@ func (c *cli) watch(ctx context.Context, store *storage.Store, id uuid.UUID) (st
 		select {
 		case <-ctx.Done():
 			return job, ctx.Err()
-		case <-changed:
 		case <-tick.C:
 		}
 	}

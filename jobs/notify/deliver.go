@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	lookEvery  = 2 * time.Second // without being woken
+	lookEvery  = time.Second // without being woken
 	pruneEvery = time.Hour
 	fanOutPart = 200              // notices handed out in one transaction
 	places     = 64               // deliveries that one deliverer sends at once
