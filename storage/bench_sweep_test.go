@@ -209,7 +209,7 @@ func (s *swept) besideSweep(something func() float64) (rate float64, deleted int
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.ctx)
 	o := asShipped()
-	o.Pace = 8
+	o.Pace = 20
 	var res storage.SweepResult
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { res, _ = s.sweep(o).Run(ctx) })

@@ -87,7 +87,7 @@ var settings = [...]setting{
 	{name: "sweep-after-recovery", env: "SWEEP_AFTER_RECOVERY", def: "24h", help: "how long nothing is cleaned up after a recovery: another backup may have to be restored"},
 	{name: "sweep-limit", env: "SWEEP_LIMIT", def: "100000", help: "how many attempts one clean-up takes on; the next one goes on", is: isNumber},
 	{name: "sweep-time", env: "SWEEP_TIME", def: "10m", help: "how long one clean-up goes on; 0 for as long as there is something"},
-	{name: "sweep-pace", env: "SWEEP_PACE", def: "8", help: "share of the time, in percent, that a clean-up works; in between it lets others work", is: isNumber},
+	{name: "sweep-pace", env: "SWEEP_PACE", def: "20", help: "share of the time, in percent, that a clean-up works; in between it lets others work", is: isNumber},
 	{name: "sweep-parallel", env: "SWEEP_PARALLEL", def: "4", help: "how many attempts' files a clean-up deletes at once", is: isNumber},
 	{name: "sweep-max-share", env: "SWEEP_MAX_SHARE", def: "50", help: "share of all stored bytes, in percent, that one clean-up may delete: one that would delete more, and more than 1 GiB, deletes nothing; 100 for no bound", is: isNumber},
 	{name: "sweep-off", env: "SWEEP_OFF", def: "no", help: "yes: this process deletes nothing (`fenceline sweep off` is for all)"},
