@@ -112,6 +112,7 @@ const lockSQL = "SELECT pg_try_advisory_xact_lock($1)"
 // before open, with its view of all rows, and as long as there is such a view nothing
 // that was replaced since can be cleared away, in any table. This one has no view.
 const noIdleLimit = "SET LOCAL idle_in_transaction_session_timeout = 0"
+
 // tryLock takes an advisory lock that ends with its transaction, so that a
 // killed run blocks nobody, behind a pooler too. [ErrBusy] when another one holds it.
 func (s *Store) tryLock(ctx context.Context, key int64) (unlock func(), err error) {
