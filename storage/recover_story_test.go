@@ -19,7 +19,7 @@ import (
 )
 
 // primary is a server of its own with a database in use, and the files beside it.
-func primary(t *testing.T, settings map[string]string) (*localpg.Server, *world, *files.Local) {
+func primary(t *testing.T, at shelf, settings map[string]string) (*localpg.Server, *world, files.Store) {
 	t.Helper()
 	server := storagetest.Server(t, settings)
 	if err := server.EnsureDatabase(t.Context(), "fenceline"); err != nil {
@@ -29,7 +29,7 @@ func primary(t *testing.T, settings map[string]string) (*localpg.Server, *world,
 		t.Fatal(err)
 	}
 	w := worldAt(t, server.URL("fenceline"))
-	f := w.folder()
+	f := at.open(w)
 	w.must(w.store.Pair(w.ctx, f))
 	return server, w, f
 }
@@ -107,7 +107,11 @@ func startBackup(t *testing.T, dir, signal string, settings map[string]string) *
 
 func TestAPointInTimeRestoreWaitsForRecovery(t *testing.T) {
 	t.Parallel()
-	server, w, f := primary(t, map[string]string{"archive_mode": "on", "archive_command": "mkdir -p ../archive && cp %p ../archive/%f"})
+	onEachShelf(t, aPointInTimeRestoreWaitsForRecovery)
+}
+
+func aPointInTimeRestoreWaitsForRecovery(t *testing.T, at shelf) {
+	server, w, f := primary(t, at, map[string]string{"archive_mode": "on", "archive_command": "mkdir -p ../archive && cp %p ../archive/%f"})
 	first, before := w.publishFile(f, "e", "before the backup")
 	dir := w.baseBackup(server)
 	_, second := w.publishFile(f, "e", "in the archive")
@@ -125,6 +129,7 @@ func TestAPointInTimeRestoreWaitsForRecovery(t *testing.T) {
 		"restore_command": "cp " + archive + "/%f %p", "recovery_target_name": "there", "recovery_target_action": "promote",
 	}).URL("fenceline"))
 	restored.until("the restore is done", "SELECT NOT pg_is_in_recovery()")
+	f = at.open(restored)
 	restored.pointer(first.ExportID, second.Token)
 	restored.stopped(f, sealed, "timeline")
 	restored.refusesPlainly("SELECT fenceline.publish_attempt($1)", sealed.ID)
@@ -163,7 +168,11 @@ func (w *world) goesOn(f files.Store, job storage.Job, above int64) {
 // files know better.
 func TestABackupWithoutANewTimelineWaitsForRecovery(t *testing.T) {
 	t.Parallel()
-	server, w, f := primary(t, nil)
+	onEachShelf(t, aBackupWithoutANewTimelineWaitsForRecovery)
+}
+
+func aBackupWithoutANewTimelineWaitsForRecovery(t *testing.T, at shelf) {
+	server, w, f := primary(t, at, nil)
 	first, _ := w.publishFile(f, "e", "before the backup")
 	sealed := w.write(f, w.insert(newJob("g")), "sealed")
 	dir := w.baseBackup(server)
@@ -175,6 +184,7 @@ func TestABackupWithoutANewTimelineWaitsForRecovery(t *testing.T) {
 	w.must(server.Stop(w.ctx))
 
 	restored := worldAt(t, startBackup(t, dir, "", nil).URL("fenceline"))
+	f = at.open(restored)
 	e, err := restored.store.Epoch(w.ctx)
 	w.must(err)
 	if e.Trouble != "" {
@@ -195,7 +205,11 @@ func TestABackupWithoutANewTimelineWaitsForRecovery(t *testing.T) {
 
 func TestOfTwoPromotedStandbysOneGoesOn(t *testing.T) {
 	t.Parallel()
-	server, w, f := primary(t, nil)
+	onEachShelf(t, ofTwoPromotedStandbysOneGoesOn)
+}
+
+func ofTwoPromotedStandbysOneGoesOn(t *testing.T, at shelf) {
+	server, w, f := primary(t, at, nil)
 	standby := func() *world {
 		return worldAt(t, startBackup(t, w.baseBackup(server), "standby.signal", map[string]string{"primary_conninfo": server.URL("postgres")}).URL("fenceline"))
 	}
@@ -217,6 +231,7 @@ func TestOfTwoPromotedStandbysOneGoesOn(t *testing.T) {
 	if fingerprints[0] != fingerprints[1] || !strings.Contains(fingerprints[0], " 2 ") {
 		t.Errorf("nothing but the epoch tells them apart: %q", fingerprints)
 	}
+	f = at.open(a)
 	sum, _ := a.recovered(f, storage.RecoverOptions{})
 	if sum.Lost+sum.Unknown != 0 || sum.Condemned != 1 { // nothing was lost: it was a planned one
 		t.Errorf("%+v", sum)
@@ -238,8 +253,12 @@ func TestOfTwoPromotedStandbysOneGoesOn(t *testing.T) {
 
 func TestADumpInAnotherClusterWaitsForRecovery(t *testing.T) {
 	t.Parallel()
+	onEachShelf(t, aDumpInAnotherClusterWaitsForRecovery)
+}
+
+func aDumpInAnotherClusterWaitsForRecovery(t *testing.T, at shelf) {
 	w := newWorld(t) // production
-	f := w.folder()
+	f := at.open(w)
 	w.must(w.store.Pair(w.ctx, f))
 	first, before := w.publishFile(f, "e", "before the dump")
 	sealed := w.write(f, w.insert(newJob("g")), "sealed")
@@ -251,17 +270,18 @@ func TestADumpInAnotherClusterWaitsForRecovery(t *testing.T) {
 	w.must(other.EnsureDatabase(w.ctx, "staging"))
 	program(t, "pg_restore", "-d", other.URL("staging"), dump)
 	staging := worldAt(t, other.URL("staging"))
-	staging.stopped(f, sealed, "another cluster") // staging at production's files: nothing happens
+	theirs := at.open(staging)
+	staging.stopped(theirs, sealed, "another cluster") // staging at production's files: nothing happens
 	staging.refusesPlainly("SELECT fenceline.publish_attempt($1)", sealed.ID)
 	w.must(w.store.Publish(w.ctx, sealed.ID)) // and production goes on
 
-	sum, _ := staging.recovered(f, storage.RecoverOptions{Adopt: true}) // production is given up
-	if sum.Adopted != 1 || sum.Condemned != 1 {                         // what the dump has as sealed is condemned, whatever became of it
+	sum, _ := staging.recovered(theirs, storage.RecoverOptions{Adopt: true}) // production is given up
+	if sum.Adopted != 1 || sum.Condemned != 1 {                              // what the dump has as sealed is condemned, whatever became of it
 		t.Errorf("%+v", sum)
 	}
 	staging.pointer(first.ExportID, lost.Token)
-	staging.goesOn(f, staging.insert(newJob("e")), max(before.Token, lost.Token, sealed.Token))
-	staging.lawful(f, 0)
+	staging.goesOn(theirs, staging.insert(newJob("e")), max(before.Token, lost.Token, sealed.Token))
+	staging.lawful(theirs, 0)
 	late := w.write(f, w.insert(newJob("e")), "production does not know yet")
 	w.store = openStore(t, w.url)
 	if err := w.store.Pair(w.ctx, f); !errors.Is(err, storage.ErrRecoveryNeeded) || !strings.Contains(err.Error(), "the files are of epoch") {

@@ -201,16 +201,16 @@ func TestRecoverKeepsPointersWithoutFilesUntilTheyAreGivenUp(t *testing.T) {
 // A worker of the lost time has written what the database does not know any more.
 type lostWork struct {
 	w    *world
-	f    *files.Local
+	f    files.Store
 	jobs map[string]storage.Job
 	at   map[string]storage.Begun
 }
 
 // lose publishes in a copy of the database, and goes back to the original: the state of a backup.
-func lose(t *testing.T, publish func(l *lostWork), before ...func(l *lostWork)) *lostWork {
+func lose(t *testing.T, at shelf, publish func(l *lostWork), before ...func(l *lostWork)) *lostWork {
 	t.Helper()
 	w := newWorld(t)
-	f := w.folder()
+	f := at.open(w)
 	w.must(w.store.Pair(w.ctx, f))
 	l := &lostWork{w: w, f: f, jobs: map[string]storage.Job{}, at: map[string]storage.Begun{}}
 	l.jobs["waiting"] = w.insert(newJob("waiting"))
@@ -224,17 +224,21 @@ func lose(t *testing.T, publish func(l *lostWork), before ...func(l *lostWork)) 
 	copied.exec("UPDATE fenceline.epoch SET fingerprint = NULL")
 	copied.exec("ALTER TABLE fenceline.epoch ENABLE TRIGGER guard")
 	backup := w
-	l.w = copied
+	l.w, l.f = copied, at.open(copied)
 	publish(l)
-	l.w = backup
 	backup.store = openStore(t, w.url)
-	backup.setBack(f)
+	l.w, l.f = backup, at.open(backup)
+	backup.setBack(l.f)
 	return l
 }
 
 func TestRecoverAdoptsWhatManifestsProve(t *testing.T) {
 	t.Parallel()
-	l := lose(t, func(l *lostWork) {
+	onEachShelf(t, recoverAdoptsWhatManifestsProve)
+}
+
+func recoverAdoptsWhatManifestsProve(t *testing.T, at shelf) {
+	l := lose(t, at, func(l *lostWork) {
 		l.jobs["second"], l.at["second"] = l.w.publishFile(l.f, "e", "second")
 		l.jobs["third"], l.at["third"] = l.w.publishFile(l.f, "e", "third")
 		l.jobs["new"], l.at["new"] = l.w.publishFile(l.f, "new", "an export that the backup never saw")
@@ -286,7 +290,8 @@ func TestRecoverAdoptsNothingThatIsNotProven(t *testing.T) {
 		"a stranger's": "is of installation", "another place's": "is of", "older data": "its data is older", "of a done job": "its job runs, or has ended",
 	}
 	places := map[string]files.Place{}
-	l := lose(t, func(l *lostWork) {
+	at := shelf{t.TempDir()}
+	l := lose(t, at, func(l *lostWork) {
 		for name := range why {
 			key, job := name, storage.Job{}
 			if name == "older data" {
@@ -298,7 +303,7 @@ func TestRecoverAdoptsNothingThatIsNotProven(t *testing.T) {
 		}
 	})
 	file := func(name, object string) string {
-		return filepath.Join(l.f.Dir(), places[name].String(), object)
+		return filepath.Join(at.location, places[name].String(), object)
 	}
 	edit := func(name, old, new string) {
 		t.Helper()
