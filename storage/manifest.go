@@ -116,16 +116,20 @@ func ReadManifest(ctx context.Context, f files.Store, p files.Place) (Manifest, 
 		return m, fmt.Errorf("read the manifest of %s: %w", p, err)
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return m, fmt.Errorf("read the manifest of %s: %w", p, err)
+		return m, provesNothing{fmt.Errorf("read the manifest of %s: %w", p, err)}
 	}
 	if m.Version != manifestVersion {
-		return m, fmt.Errorf("the manifest of %s has version %d, this program reads %d", p, m.Version, manifestVersion)
+		return m, provesNothing{fmt.Errorf("the manifest of %s has version %d, this program reads %d", p, m.Version, manifestVersion)}
 	}
 	if m.place() != p || len(m.Files) == 0 {
-		return m, fmt.Errorf("the manifest of %s is of %s with %d files", p, m.place(), len(m.Files))
+		return m, provesNothing{fmt.Errorf("the manifest of %s is of %s with %d files", p, m.place(), len(m.Files))}
 	}
 	return m, nil
 }
+
+// provesNothing is what is wrong with a manifest that the store has given in full. Any other error says that it could
+// not be read this time.
+type provesNothing struct{ error }
 
 // list are the files of a manifest as the database has them.
 func (m Manifest) list() ([]File, error) {

@@ -85,10 +85,14 @@ func Recover(ctx context.Context, s *Store, f files.Store, o RecoverOptions) (Re
 		}
 		defer unlock()
 	}
-	if err := r.run(ctx); err != nil {
+	err := r.run(ctx)
+	switch {
+	case err == nil:
+		return r.sum, nil
+	case r.next == uuid.Nil || errors.Is(err, ErrFilesLost): // which says so itself
 		return r.sum, fmt.Errorf("recover: %w", err)
 	}
-	return r.sum, nil
+	return r.sum, fmt.Errorf("recover: %w; it has not finished: run it again, nothing is published or cleaned up until then", err)
 }
 
 // recovery is one run of [Recover].
@@ -240,11 +244,13 @@ func (r *recovery) openEpoch(ctx context.Context) error {
 	tag, err := r.store.pool.Exec(ctx, `UPDATE fenceline.epoch SET id = next_id, number = $2, state = 'open', next_id = NULL, fingerprint = $3, database = $4,
 		confirmed = $5, began_at = clock_timestamp(), recovered_at = clock_timestamp() WHERE state = 'recovering' AND next_id = $1`,
 		r.next, m.Number, m.Fingerprint, m.Database, m.Beat)
-	if err != nil {
-		return fmt.Errorf("open the epoch: %w", err)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = errors.New("it was not closed any more")
 	}
-	if tag.RowsAffected() != 1 {
-		return errors.New("open the epoch: it was not closed any more")
+	if err != nil { // or it was done, and the answer was lost
+		if e, bad := r.store.Epoch(ctx); bad != nil || e.ID != r.next {
+			return fmt.Errorf("open the epoch: %w", err)
+		}
 	}
 	r.sum.Done, r.sum.Epoch, r.sum.Number = true, m.Epoch, m.Number
 	r.store.forget(ctx)

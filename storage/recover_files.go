@@ -88,34 +88,34 @@ func (r *recovery) strangers(ctx context.Context, places []files.Place) error {
 func (r *recovery) stranger(ctx context.Context, p files.Place) error {
 	x := RecoverFinding{What: "unknown", Export: p.Export, Attempt: p.Attempt, Token: p.Token}
 	m, err := ReadManifest(ctx, r.files, p)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		x.Why = err.Error()
-		if errors.Is(err, ErrNoManifest) {
-			x.Why = "no manifest says that it is complete"
-		}
-		r.sum.Unknown++
-		r.found(x)
-		return nil
+	var bad provesNothing
+	switch {
+	case errors.Is(err, ErrNoManifest):
+		return r.unknown(x, "no manifest says that it is complete")
+	case errors.As(err, &bad):
+		return r.unknown(x, bad.Error())
+	case err != nil: // what could not be read now may be complete
+		return err
 	}
 	x.Tenant, x.Kind, x.Key = m.Tenant, m.Kind, m.Key
 	if !r.opt.Adopt {
-		r.sum.Unknown++
-		x.Why = "its manifest says that it is complete; --adopt compares and publishes it, if nothing newer is"
-		r.found(x)
-		return nil
+		return r.unknown(x, "its manifest says that it is complete; --adopt compares and publishes it, if nothing newer is")
 	}
 	x.What, x.Why, err = r.adopt(ctx, m)
 	if err != nil {
 		return fmt.Errorf("adopt %s: %w", p, err)
 	}
 	if x.What == "unknown" {
-		r.sum.Unknown++
-	} else {
-		r.sum.Adopted++
+		return r.unknown(x, x.Why)
 	}
+	r.sum.Adopted++
+	r.found(x)
+	return nil
+}
+
+func (r *recovery) unknown(x RecoverFinding, why string) error {
+	x.Why = why
+	r.sum.Unknown++
 	r.found(x)
 	return nil
 }
@@ -132,11 +132,9 @@ func (r *recovery) adopt(ctx context.Context, m Manifest) (what, why string, err
 	v := &verifier{store: r.store, files: r.files}
 	buffer := make([]byte, 256<<10)
 	for _, f := range list {
-		wrong := v.compareFile(ctx, m.place(), f, buffer)
-		if err := ctx.Err(); err != nil {
+		if wrong, err := v.lookAt(ctx, m.place(), f, buffer); err != nil {
 			return "", "", err
-		}
-		if wrong != "" {
+		} else if wrong != "" {
 			return "unknown", wrong, nil
 		}
 	}
@@ -227,16 +225,19 @@ func (r *recovery) page(ctx context.Context, after uuid.UUID) ([]*pointer, error
 
 func (r *recovery) pointer(ctx context.Context, v *verifier, p *pointer) error {
 	r.sum.Pointers++
-	wrong := ""
+	wrong, err := "", error(nil)
 	for _, f := range p.files {
-		if wrong = v.compareFile(ctx, p.place, f, nil); wrong != "" {
+		if wrong, err = v.lookAt(ctx, p.place, f, nil); err != nil {
+			return fmt.Errorf("look at the files of export %s: %w", p.place.Export, err)
+		}
+		if wrong != "" {
 			break
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if wrong != "" {
+		if err := r.still(ctx); err != nil {
+			return fmt.Errorf("%s, and perhaps all of the files: %w", wrong, err)
+		}
 		r.sum.Lost++
 		r.found(RecoverFinding{What: "lost", Export: p.place.Export, Attempt: p.place.Attempt, Token: p.place.Token, Tenant: p.tenant, Kind: p.kind, Key: p.key, Why: wrong})
 	}
@@ -244,10 +245,20 @@ func (r *recovery) pointer(ctx context.Context, v *verifier, p *pointer) error {
 		return nil
 	}
 	r.step("lost")
-	_, err := r.store.pool.Exec(ctx, "UPDATE fenceline.exports SET files_lost_at = CASE WHEN $3 THEN clock_timestamp() END, changed_at = clock_timestamp() WHERE id = $1 AND attempt_id = $2",
+	_, err = r.store.pool.Exec(ctx, "UPDATE fenceline.exports SET files_lost_at = CASE WHEN $3 THEN clock_timestamp() END, changed_at = clock_timestamp() WHERE id = $1 AND attempt_id = $2",
 		p.place.Export, p.place.Attempt, wrong != "")
 	if err != nil {
 		return fmt.Errorf("record that the files of export %s are lost: %w", p.place.Export, err)
 	}
 	return nil
+}
+
+// still answers nil while the files are those whose mark was read first. In an empty folder where a volume is not
+// mounted any more, everything is missing.
+func (r *recovery) still(ctx context.Context) error {
+	m, err := r.files.ReadMark(ctx)
+	if err == nil && m.Installation != r.id {
+		err = fmt.Errorf("%w: they are of installation %s now", files.ErrOtherInstallation, m.Installation)
+	}
+	return err
 }

@@ -149,32 +149,41 @@ func sameFile(a, b File) bool {
 // compareFile says what is wrong with a file, if anything is. One that is there
 // and cannot be read is as bad as one that is missing.
 func (v *verifier) compareFile(ctx context.Context, p files.Place, f File, buffer []byte) string {
+	wrong, err := v.lookAt(ctx, p, f, buffer)
+	if err != nil {
+		return err.Error()
+	}
+	return wrong
+}
+
+// lookAt says what is wrong with a file, as far as the store tells. Its error says that the store could not tell.
+func (v *verifier) lookAt(ctx context.Context, p files.Place, f File, buffer []byte) (wrong string, err error) {
 	name := fmt.Sprintf("file %q (%s/%s)", f.Name, p, f.Object)
 	file, err := v.files.Open(ctx, p, f.Object)
 	if errors.Is(err, files.ErrNotFound) {
-		return name + " is missing"
+		return name + " is missing", nil
 	}
 	if err != nil {
-		return fmt.Sprintf("%s cannot be opened: %s", name, err)
+		return "", fmt.Errorf("%s cannot be opened: %w", name, err)
 	}
 	defer file.Close()
 	if file.Size() != f.Size {
-		return fmt.Sprintf("%s has %d bytes, but %d were recorded", name, file.Size(), f.Size)
+		return fmt.Sprintf("%s has %d bytes, but %d were recorded", name, file.Size(), f.Size), nil
 	}
 	if v.opt.SizesOnly {
 		v.sum.Bytes += f.Size
-		return ""
+		return "", nil
 	}
 	h := sha256.New()
 	n, err := io.CopyBuffer(h, &untilDone{ctx, file}, buffer)
 	v.sum.Bytes += n
 	if err != nil {
-		return fmt.Sprintf("%s cannot be read: %s", name, err)
+		return "", fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	if sum := h.Sum(nil); !bytes.Equal(sum, f.SHA256) {
-		return fmt.Sprintf("%s has SHA-256 %x, but %s was recorded", name, sum, f.SHA256)
+		return fmt.Sprintf("%s has SHA-256 %x, but %s was recorded", name, sum, f.SHA256), nil
 	}
-	return ""
+	return "", nil
 }
 
 // untilDone reads until ctx ends.

@@ -115,7 +115,7 @@ func (l *Local) sorted(ctx context.Context, dir string, fn func(name string) err
 // next answers the first names after one, at most so many, and whether there are more.
 func (l *Local) next(ctx context.Context, dir, after string, most int) (names []string, more bool, err error) {
 	f, err := l.root.Open(path.Clean(dir))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && dir != "" { // without its root the whole store is gone, and not empty
 		return nil, false, nil
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *Local) next(ctx context.Context, dir, after string, most int) (names []
 				names = append(names, name)
 			}
 		}
-		end := errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist)
+		end := errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) && dir != ""
 		if err != nil && !end {
 			return nil, false, fmt.Errorf("list the files folder: %w", err)
 		}

@@ -37,21 +37,28 @@ func (s *S3) ReadMark(ctx context.Context) (Mark, error) {
 	return m, err
 }
 
-// readMark answers the mark and its version.
+// readMark answers the mark and its version. An answer that breaks off is asked for again: the client itself tries
+// again only until an answer has begun.
 func (s *S3) readMark(ctx context.Context) (m Mark, etag *string, err error) {
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: s.bucket(), Key: s.key(markerName)})
+	var raw []byte
+	for range maxTries {
+		out, refused := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: s.bucket(), Key: s.key(markerName)})
+		if refused != nil {
+			return m, nil, fmt.Errorf("read %s: %w", markerName, s.explain(refused))
+		}
+		raw, err = io.ReadAll(io.LimitReader(out.Body, 64<<10))
+		_ = out.Body.Close()
+		if etag = out.ETag; err == nil || ctx.Err() != nil {
+			break
+		}
+	}
 	if err != nil {
 		return m, nil, fmt.Errorf("read %s: %w", markerName, s.explain(err))
 	}
-	defer out.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(out.Body, 64<<10))
-	if err == nil {
-		m, err = decodeMark(raw)
-	}
-	if err != nil {
+	if m, err = decodeMark(raw); err != nil {
 		return m, nil, fmt.Errorf("read %s of %s: %w", markerName, s, err)
 	}
-	return m, out.ETag, nil
+	return m, etag, nil
 }
 
 // markTries is how often a mark is read and written anew because somebody else wrote it between the two.
