@@ -97,6 +97,9 @@ func (s *Store) SearchExports(ctx context.Context, scope Scope, f ExportSearch) 
 	if err != nil {
 		return found, fmt.Errorf("search exports: %w", err)
 	}
+	if found.Items == nil {
+		found.Items = []ExportSummary{} // JSON knows null and [] apart
+	}
 	if len(found.Items) > limit {
 		found.Items = found.Items[:limit]
 		last := found.Items[limit-1]

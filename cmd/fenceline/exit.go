@@ -80,7 +80,7 @@ func (c *cli) exit(err error) int {
 		if errors.As(err, &bad) {
 			problems = bad.Problems
 		}
-		_ = json.NewEncoder(c.err).Encode(map[string]any{"error": err.Error(), "problems": problems, "exit_code": code})
+		_ = json.NewEncoder(c.err).Encode(map[string]any{"error": err.Error(), "problems": some(problems), "exit_code": code})
 		return code
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {

@@ -144,7 +144,7 @@ func (c *cli) showExport(ctx context.Context, store *storage.Store, text string)
 			return err
 		}
 	}
-	return c.print(map[string]any{"export": export, "files": list, "attempts": attempts}, func(w io.Writer) {
+	return c.print(map[string]any{"export": export, "files": some(list), "attempts": attempts}, func(w io.Writer) {
 		fmt.Fprintf(w, "export\t%s\ntitle\t%s\nkey\t%s / %s / %s\ncurrent token\t%d\npublished\t%s\n\n",
 			export.ID, export.Title, export.Tenant, export.Kind, export.Key, export.LastToken, stamp(export.PublishedAt))
 		for _, f := range list {
@@ -188,7 +188,7 @@ func (c *cli) download(ctx context.Context, a *app, text, dir string) error {
 		}
 		saved = append(saved, to)
 	}
-	return c.print(map[string]any{"saved": saved, "token": attempt.Token, "files": list}, func(w io.Writer) {
+	return c.print(map[string]any{"saved": some(saved), "token": attempt.Token, "files": some(list)}, func(w io.Writer) {
 		for _, s := range saved {
 			fmt.Fprintln(w, "saved", s)
 		}

@@ -138,6 +138,9 @@ func wrongReports(checked []jobs.CheckedReport) error {
 }
 
 func (c *cli) printChecked(checked []jobs.CheckedReport) error {
+	for i := range checked {
+		checked[i].Mistakes, checked[i].Warnings = some(checked[i].Mistakes), some(checked[i].Warnings)
+	}
 	return c.print(checked, func(w io.Writer) {
 		for i, r := range checked {
 			if i > 0 {
