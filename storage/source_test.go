@@ -228,3 +228,24 @@ func readerRole(w *world) (name string) {
 	w.must(w.query("SELECT 'reader_' || oid FROM pg_database WHERE datname = current_database()").Scan(&name))
 	return name
 }
+
+// Looking up the types of the columns is a statement of ours that counts against the limit of theirs: the error says
+// that the limit was met, and points at no place in a statement that is not theirs.
+func TestALimitThatIsMetWhileTypesAreLookedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sn, err := w.source(w.url).View(w.ctx, storage.ReadOptions{Timeout: 300 * time.Millisecond})
+	w.must(err)
+	defer sn.Close()
+	tx, err := w.conn().Begin(w.ctx)
+	w.must(err)
+	defer func() { _ = tx.Rollback(w.ctx) }()
+	_, err = tx.Exec(w.ctx, "SET LOCAL lock_timeout = '10s'; LOCK TABLE pg_catalog.pg_type")
+	w.must(err)
+	// It is what the view itself has asked, so the session needs the catalog for our look only.
+	_, err = sn.Query(w.ctx, "SELECT transaction_timestamp()", nil)
+	var refused *storage.QueryError
+	if !errors.As(err, &refused) || refused.Code != "57014" || refused.Position != 0 || !strings.Contains(err.Error(), "look up the types") {
+		t.Errorf("it says %v (%+v), want a limit that was met while types were looked up", err, refused)
+	}
+}
