@@ -44,6 +44,32 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 	if err := sw.recovered(ctx); err != nil {
 		return err
 	}
+	return sw.checkReferences(ctx)
+}
+
+// Check says beforehand why [Sweep.Run] would refuse the whole: the files are of another installation, recovery is
+// needed, the store cannot be listed, or the database knows nothing of the files that are there ([ErrUnsafe]). A plan or
+// an audit on such a ground would be wrong without anybody seeing it. That clean-ups are switched off, or wait after a
+// recovery, is no such reason.
+func (sw *Sweep) Check(ctx context.Context) error {
+	id, err := sw.store.Installation(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sw.files.CheckMarker(ctx, id); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	}
+	if _, err := sw.store.compare(ctx, sw.files); err != nil {
+		return err
+	}
+	if _, err := sw.files.Empty(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	}
+	return sw.checkReferences(ctx)
+}
+
+// checkReferences refuses a database that knows no attempt, beside files.
+func (sw *Sweep) checkReferences(ctx context.Context) error {
 	var known bool
 	if err := sw.store.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM fenceline.attempts)").Scan(&known); err != nil {
 		return fmt.Errorf("look for attempts: %w", err)

@@ -73,6 +73,9 @@ func (c *cli) sweepCmd() *cobra.Command {
 			case err != nil:
 				return err
 			case plan:
+				if err := sw.Check(ctx); err != nil {
+					return err
+				}
 				return c.sweepPlan(ctx, sw)
 			}
 			return c.sweepRun(ctx, a.store, sw)

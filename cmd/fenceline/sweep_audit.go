@@ -30,7 +30,12 @@ func (c *cli) sweepAuditCmd() *cobra.Command {
 					return invalid.New("--show", class, "must be of %v", storage.Classes())
 				}
 			}
-			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error { return c.sweepAudit(ctx, a.sweep(), show) })
+			return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
+				if err := a.sweep().Check(ctx); err != nil {
+					return err
+				}
+				return c.sweepAudit(ctx, a.sweep(), show)
+			})
 		},
 	}
 	cmd.Flags().StringSliceVar(&show, "show", []string{string(storage.ClassUnknown), string(storage.ClassMissing)}, "classes whose files are listed, with commas between them")
