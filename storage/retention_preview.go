@@ -2,11 +2,11 @@ package storage
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -27,126 +27,271 @@ type RetentionPreview struct {
 	// Exports are those for which the change decides, also counted up to the cap:
 	// of its tenant and kind, and without a more specific rule.
 	Exports int64 `json:"exports"`
+	// Partial says that time was over before everything was looked at that may
+	// become due: all numbers are at least so many.
+	Partial bool `json:"partial"`
+	// LookedAt is how many publications were looked at: those whose age the change decides about.
+	LookedAt int64 `json:"looked_at"`
 }
 
-// previewPatience is how long a preview may read: it looks at all that the rule is for.
-const previewPatience = 20 * time.Second
+const (
+	// previewPairs is how many tenants' kinds are looked at together.
+	previewPairs = 500
+	// previewPage is how many publications one statement looks at: some hundredths of a second.
+	previewPage = 4000
+)
 
-// previewSQL begins with ruled: for each tenant and kind that the change is for, the
-// rule that counts now (o) and the one that would (n). $1 and $2 are tenant and kind
-// of the change, $3 to $5 what it keeps, $6 says that it is set and not removed.
-const previewSQL = `WITH rules AS MATERIALIZED (
+// pairsOf walks from tenant and kind to the next one along the index, however many exports each
+// has, and says what counts for it now (o) and after the change (n). $1 and $2 are tenant and kind of the
+// change, $3 to $5 what it keeps, $6 says that it is set and not removed, $7 and $8 after which pair to begin.
+const pairsOf = `WITH RECURSIVE rules AS MATERIALIZED (
 		SELECT r.tenant, r.kind, r.current_days, r.superseded_days, r.superseded_keep FROM fenceline.retention r
 		WHERE (r.tenant, r.kind) IS DISTINCT FROM ($1::text, $2::text)
 		UNION ALL SELECT $1::text, $2::text, $3::int, $4::int, $5::int WHERE $6::boolean
-	), ruled AS MATERIALIZED (
-		SELECT p.tenant, p.kind, o.id IS NOT NULL AS o_rule, o.current_days AS o_current, o.superseded_days AS o_days, o.superseded_keep AS o_keep,
-			n.tenant_kind IS NOT NULL AS n_rule, n.current_days AS n_current, n.superseded_days AS n_days, n.superseded_keep AS n_keep
-		FROM (SELECT DISTINCT e.tenant, e.kind FROM fenceline.exports e WHERE e.deleted_at IS NULL AND ($1::text IS NULL OR e.tenant = $1) AND ($2::text IS NULL OR e.kind = $2)) p
-		LEFT JOIN LATERAL fenceline.retention_for(p.tenant, p.kind) o ON true
-		LEFT JOIN LATERAL (SELECT true AS tenant_kind, r.* FROM rules r
-			WHERE (coalesce(r.tenant, ''), coalesce(r.kind, '')) IN ((p.tenant, p.kind), ('', p.kind), (p.tenant, ''), ('', ''))
-			ORDER BY r.kind IS NULL, r.tenant IS NULL LIMIT 1) n ON true
-		WHERE ($6 AND (n.tenant, n.kind) IS NOT DISTINCT FROM ($1::text, $2::text)) OR (NOT $6 AND (o.tenant, o.kind) IS NOT DISTINCT FROM ($1::text, $2::text))
-	), of AS NOT MATERIALIZED (
-		SELECT e.*, r.o_rule, r.o_current, r.o_days, r.o_keep, r.n_rule, r.n_current, r.n_days, r.n_keep
-		FROM ruled r JOIN fenceline.exports e ON e.tenant = r.tenant AND e.kind = r.kind AND e.deleted_at IS NULL
-	) `
+	), p AS ((%s) UNION ALL SELECT n.tenant, n.kind FROM p, LATERAL (%s) n)
+	SELECT now(), p.tenant, p.kind,
+		($2::text IS NULL OR p.kind = $2) AND CASE WHEN $6 THEN (n.tenant, n.kind) IS NOT DISTINCT FROM ($1::text, $2::text) AND n.found
+			ELSE (o.tenant, o.kind) IS NOT DISTINCT FROM ($1::text, $2::text) AND o.id IS NOT NULL END,
+		o.id IS NOT NULL, o.current_days, o.superseded_days, coalesce(o.superseded_keep, 0),
+		n.found IS NOT NULL, n.current_days, n.superseded_days, coalesce(n.superseded_keep, 0)
+	FROM (SELECT * FROM p LIMIT $9) p
+	LEFT JOIN LATERAL fenceline.retention_for(p.tenant, p.kind) o ON true
+	LEFT JOIN LATERAL (SELECT true AS found, r.* FROM rules r
+		WHERE (coalesce(r.tenant, ''), coalesce(r.kind, '')) IN ((p.tenant, p.kind), ('', p.kind), (p.tenant, ''), ('', ''))
+		ORDER BY r.kind IS NULL, r.tenant IS NULL LIMIT 1) n ON true
+	ORDER BY p.tenant, p.kind`
 
-// previewCurrent are the current publications; expire_exports decides in the same way.
-const previewCurrent = `SELECT count(*), coalesce(sum(b), 0)::bigint FROM (SELECT a.bytes AS b FROM of e JOIN fenceline.attempts a ON a.id = e.attempt_id
-	WHERE e.pinned_at IS NULL AND a.pinned_at IS NULL
-		AND e.published_at + make_interval(hours => 24 * e.n_current) <= now()
-		AND (e.published_at + make_interval(hours => 24 * e.o_current) <= now()) IS NOT TRUE
-		AND NOT fenceline.on_hold(e.tenant, e.kind, e.id)
-		AND NOT EXISTS (SELECT FROM fenceline.jobs j WHERE j.export_id = e.id AND j.state IN ('queued', 'running', 'cancelling')) LIMIT $7) f`
+// previewExports counts exports, each pair's up to $3. Those without a publication count too.
+const previewExports = `SELECT count(*) FROM (SELECT FROM unnest($1::text[], $2::text[]) u(tenant, kind),
+	LATERAL (SELECT FROM fenceline.exports e WHERE e.tenant = u.tenant AND e.kind = u.kind AND e.deleted_at IS NULL LIMIT $3) e LIMIT $3) f`
 
-// previewReplaced are replaced ones; kept decides in the same way. $8 is for how many seconds readers have time.
-const previewReplaced = `SELECT count(*), coalesce(sum(b), 0)::bigint FROM (SELECT a.bytes AS b FROM of e
-	JOIN fenceline.attempts a ON a.export_id = e.id AND a.state = 'superseded' AND a.doomed_at IS NULL AND a.pinned_at IS NULL
-	CROSS JOIN LATERAL (SELECT count(*) AS newer FROM (SELECT FROM fenceline.attempts x
-		WHERE x.export_id = e.id AND x.state = 'superseded' AND x.token > a.token LIMIT greatest(e.o_keep, e.n_keep)) y) rank
-	WHERE e.pinned_at IS NULL AND a.replaced_at + make_interval(secs => $8) <= now()
-		AND (NOT e.n_rule OR a.replaced_at + make_interval(hours => 24 * e.n_days) <= now() AND rank.newer >= e.n_keep)
-		AND (NOT e.o_rule OR a.replaced_at + make_interval(hours => 24 * e.o_days) <= now() AND rank.newer >= e.o_keep) IS NOT TRUE
-		AND NOT fenceline.on_hold(e.tenant, e.kind, e.id) LIMIT $7) f`
+// previewUnits are the parts that a statement goes on with: each a tenant's kind, from (at, id) on up to the time until.
+const previewUnits = `unnest($1::text[], $2::text[], $3::timestamptz[], $4::uuid[], $5::timestamptz[], $6::timestamptz[], $7::int[], $8::int[])
+	WITH ORDINALITY u(tenant, kind, at, id, until, was_due, was_kept, kept, n)`
 
-const previewExports = `SELECT count(*), 0::bigint FROM (SELECT FROM of LIMIT $7) f`
+// previewCurrent looks at current publications; expire_exports decides in the same way.
+const previewCurrent = `SELECT u.n, e.published_at, e.id, a.bytes, e.pinned_at IS NULL AND a.pinned_at IS NULL
+		AND (SELECT j.id FROM fenceline.jobs j WHERE j.export_id = e.id AND j.state IN ('queued', 'running', 'cancelling') LIMIT 1) IS NULL
+		AND NOT fenceline.on_hold(u.tenant, u.kind, e.id)
+	FROM ` + previewUnits + `,
+	LATERAL (SELECT x.id, x.published_at, x.attempt_id, x.pinned_at FROM fenceline.exports x WHERE x.tenant = u.tenant AND x.kind = u.kind AND x.deleted_at IS NULL
+		AND (x.published_at, x.id) > (u.at, u.id) AND x.published_at <= u.until ORDER BY x.published_at, x.id LIMIT $9) e,
+	LATERAL (SELECT x.bytes, x.pinned_at FROM fenceline.attempts x WHERE x.id = e.attempt_id OFFSET 0) a
+	ORDER BY u.n, e.published_at, e.id`
+
+// previewReplaced looks at replaced ones; kept decides in the same way.
+const previewReplaced = `SELECT u.n, a.replaced_at, a.id, a.bytes, e.kind = u.kind AND e.deleted_at IS NULL AND e.pinned_at IS NULL AND a.pinned_at IS NULL AND a.doomed_at IS NULL
+		AND (SELECT newer >= u.kept AND NOT (a.replaced_at <= u.was_due AND newer >= u.was_kept) FROM (SELECT count(*) AS newer FROM (SELECT FROM fenceline.attempts x
+			WHERE x.export_id = a.export_id AND x.state = 'superseded' AND x.token > a.token LIMIT greatest(u.kept, u.was_kept)) x) r)
+		AND NOT fenceline.on_hold(u.tenant, u.kind, e.id)
+	FROM ` + previewUnits + `,
+	LATERAL (SELECT * FROM fenceline.attempts x WHERE x.tenant = u.tenant AND x.state = 'superseded'
+		AND (x.replaced_at, x.id) > (u.at, u.id) AND x.replaced_at <= u.until ORDER BY x.replaced_at, x.id LIMIT $9) a,
+	LATERAL (SELECT x.id, x.kind, x.deleted_at, x.pinned_at FROM fenceline.exports x WHERE x.id = a.export_id OFFSET 0) e
+	ORDER BY u.n, a.replaced_at, a.id`
 
 // PreviewRetention counts what a change would make due at once, and changes nothing.
-// readers is the grace of replaced publications, as the clean-up has it. It reads all
-// that the change is for, and gives up after some time with [context.DeadlineExceeded].
-func (s *Store) PreviewRetention(ctx context.Context, c RetentionChange, readers time.Duration) (p RetentionPreview, err error) {
-	ctx, cancel := context.WithTimeout(ctx, previewPatience)
+// readers is the grace of replaced publications, as the clean-up has it. It reads what
+// is of an age at which the change decides, in pages, and answers what it has
+// counted when patience is over, as a part.
+func (s *Store) PreviewRetention(ctx context.Context, c RetentionChange, readers, patience time.Duration) (RetentionPreview, error) {
+	timed, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r, none := c.Rule, int64(0)
-	args := []any{r.Tenant, r.Kind, r.CurrentDays, r.SupersededDays, r.SupersededKeep, !c.Remove, CountCap + 1}
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, previewSQL+previewExports, args...).Scan(&p.Exports, &none); err != nil {
-			return err
-		}
-		if err := tx.QueryRow(ctx, previewSQL+previewCurrent, args...).Scan(&p.Current, &p.CurrentBytes); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, previewSQL+previewReplaced, append(args, readers.Seconds())...).Scan(&p.Replaced, &p.ReplacedBytes)
-	})
-	if err != nil {
-		return p, fmt.Errorf("count what %s would make due: %w", r.Name(), err)
-	}
-	return p, nil
-}
-
-// RuleInForce is the rule that counts for a tenant's kind.
-type RuleInForce struct {
-	Tenant string         `json:"tenant"`
-	Kind   string         `json:"kind"`
-	Rule   *RetentionRule `json:"rule"` // nil when there is none
-}
-
-// RulesInForce lists, for each kind of each tenant that has exports, the rule that
-// counts. after is a [Page]'s Next.
-func (s *Store) RulesInForce(ctx context.Context, scope Scope, after string, limit int) (Page[RuleInForce], error) {
-	page, limit, from := Page[RuleInForce]{Items: []RuleInForce{}}, pageSize(limit), [2]string{}
-	if after != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(after)
-		if err != nil || json.Unmarshal(raw, &from) != nil {
-			return page, ErrCursor
-		}
-	}
-	tenant := "true"
-	args := []any{from[0], from[1], limit + 1}
-	if !scope.All {
-		tenant, args = "e.tenant = $4", append(args, scope.Tenant)
-	}
-	next := "SELECT e.tenant, e.kind FROM fenceline.exports e WHERE NOT e.expired AND " + tenant + " AND (e.tenant, e.kind) > (%s) ORDER BY e.tenant, e.kind LIMIT 1"
-	// A jump from pair to pair along the index of keys, however many exports each has.
-	rows, err := s.pool.Query(ctx, `WITH RECURSIVE p AS ((`+fmt.Sprintf(next, "$1, $2")+`) UNION ALL
-		SELECT n.tenant, n.kind FROM p, LATERAL (`+fmt.Sprintf(next, "p.tenant, p.kind")+`) n)
-		SELECT p.tenant, p.kind, r.id, r.tenant, r.kind, r.current_days, r.superseded_days, coalesce(r.superseded_keep, 0), coalesce(r.set_by, ''), coalesce(r.set_at, now())
-		FROM (SELECT * FROM p LIMIT $3) p LEFT JOIN LATERAL fenceline.retention_for(p.tenant, p.kind) r ON true ORDER BY p.tenant, p.kind`, args...)
-	if err == nil {
-		page.Items, err = pgx.CollectRows(rows, scanInForce)
+	v := previewing{store: s, change: c, readers: readers}
+	err := v.count(timed)
+	if err != nil && ctx.Err() == nil && errors.Is(timed.Err(), context.DeadlineExceeded) {
+		v.Partial, err = true, nil
 	}
 	if err != nil {
-		return page, fmt.Errorf("list the rules in force: %w", err)
+		return v.RetentionPreview, fmt.Errorf("count what %s would make due: %w", c.Rule.Name(), err)
 	}
-	if len(page.Items) > limit {
-		page.Items = page.Items[:limit]
-		raw, err := json.Marshal([2]string{page.Items[limit-1].Tenant, page.Items[limit-1].Kind})
+	return v.RetentionPreview, nil
+}
+
+// previewing is a preview at work.
+type previewing struct {
+	RetentionPreview
+	store   *Store
+	change  RetentionChange
+	readers time.Duration
+}
+
+// pair is a kind of a tenant, with what counts for it now and after the change.
+type pair struct {
+	now          time.Time
+	tenant, kind string
+	decides      bool // the change does
+	old, new     kept
+}
+
+// kept is what a rule keeps, if there is one.
+type kept struct {
+	rule             bool
+	current, replace *int // days; nil for ever
+	newest           int
+}
+
+func (v *previewing) count(ctx context.Context) error {
+	for last := (pair{}); ; {
+		pairs, err := v.pairs(ctx, last)
 		if err != nil {
-			return page, err
+			return err
 		}
-		page.Next = base64.RawURLEncoding.EncodeToString(raw)
+		if err := v.countOf(ctx, pairs); err != nil {
+			return err
+		}
+		if len(pairs) < previewPairs || v.Current > CountCap && v.Replaced > CountCap {
+			return nil
+		}
+		last = pairs[len(pairs)-1]
 	}
-	return page, nil
 }
 
-func scanInForce(row pgx.CollectableRow) (f RuleInForce, err error) {
-	var id *int64
-	var r RetentionRule
-	err = row.Scan(&f.Tenant, &f.Kind, &id, &r.Tenant, &r.Kind, &r.CurrentDays, &r.SupersededDays, &r.SupersededKeep, &r.SetBy, &r.SetAt)
-	if id != nil {
-		r.ID, f.Rule = *id, &r
+// countOf goes through some pairs: first how many exports there are, which says who is concerned, then what is due.
+func (v *previewing) countOf(ctx context.Context, pairs []pair) error {
+	var tenants, kinds []string
+	var current, replaced []previewUnit
+	for _, p := range pairs {
+		if !p.decides {
+			continue
+		}
+		tenants, kinds = append(tenants, p.tenant), append(kinds, p.kind)
+		if u := p.currentUnit(); u.at.Before(u.until) {
+			current = append(current, u)
+		}
+		if u := p.replacedUnit(v.readers); u.at.Before(u.until) {
+			replaced = append(replaced, u)
+		}
 	}
-	return f, err
+	if room := CountCap + 1 - v.Exports; room > 0 && len(tenants) > 0 {
+		var n int64
+		if err := v.store.pool.QueryRow(ctx, previewExports, tenants, kinds, room).Scan(&n); err != nil {
+			return err
+		}
+		v.Exports += n
+	}
+	if err := v.look(ctx, previewCurrent, current, &v.Current, &v.CurrentBytes); err != nil {
+		return err
+	}
+	return v.look(ctx, previewReplaced, replaced, &v.Replaced, &v.ReplacedBytes)
+}
+
+func (v *previewing) pairs(ctx context.Context, last pair) ([]pair, error) {
+	next := "SELECT e.tenant, e.kind FROM fenceline.exports e WHERE e.deleted_at IS NULL AND %s (e.tenant, e.kind) > (%s) ORDER BY e.tenant, e.kind LIMIT 1"
+	only, r := "", v.change.Rule
+	if r.Tenant != nil {
+		only = "e.tenant = $1 AND"
+	}
+	rows, err := v.store.pool.Query(ctx, fmt.Sprintf(pairsOf, fmt.Sprintf(next, only, "$7, $8"), fmt.Sprintf(next, only, "p.tenant, p.kind")),
+		r.Tenant, r.Kind, r.CurrentDays, r.SupersededDays, r.SupersededKeep, !v.change.Remove, last.tenant, last.kind, previewPairs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p pair, err error) {
+		var decides *bool
+		err = row.Scan(&p.now, &p.tenant, &p.kind, &decides, &p.old.rule, &p.old.current, &p.old.replace, &p.old.newest, &p.new.rule, &p.new.current, &p.new.replace, &p.new.newest)
+		p.decides = decides != nil && *decides
+		return p, err
+	})
+}
+
+// previewUnit is a range of publications of a pair: those after (at, id), up to until.
+type previewUnit struct {
+	pair  pair
+	at    time.Time
+	id    uuid.UUID
+	until time.Time
+	// wasDue is the time up to which replaced ones are due already, unless they are among the newest.
+	wasDue time.Time
+}
+
+// ago is the time so many days before now, at most back to when time begins here.
+func (p pair) ago(days int, least time.Duration) time.Time {
+	return p.now.Add(-max(24*time.Hour*time.Duration(days), least))
+}
+
+// currentUnit are the current publications that are due after the change and not due now.
+func (p pair) currentUnit() previewUnit {
+	u := previewUnit{pair: p, id: uuid.Max}
+	if p.old.current != nil {
+		u.at = p.ago(*p.old.current, 0)
+	}
+	if p.new.current != nil {
+		u.until = p.ago(*p.new.current, 0)
+	}
+	return u
+}
+
+// replacedUnit are the replaced ones that may be due after the change and not due now. When as many or more of the newest
+// are kept than before, what was due by its age stays out: it was due before, or it is among the newest.
+func (p pair) replacedUnit(readers time.Duration) previewUnit {
+	u := previewUnit{pair: p, id: uuid.Max}
+	switch {
+	case !p.new.rule:
+		u.until = p.ago(0, readers)
+	case p.new.replace != nil:
+		u.until = p.ago(*p.new.replace, readers)
+	}
+	switch {
+	case !p.old.rule:
+		u.wasDue = p.ago(0, readers)
+	case p.old.replace != nil:
+		u.wasDue = p.ago(*p.old.replace, readers)
+	}
+	if p.new.newest >= p.old.newest {
+		u.at = u.wasDue
+	}
+	return u
+}
+
+// look goes through ranges, some of each with each statement, until they end or the cap is reached.
+func (v *previewing) look(ctx context.Context, sql string, units []previewUnit, count, bytes *int64) error {
+	for len(units) > 0 && *count <= CountCap {
+		most := max(1, previewPage/len(units))
+		read, err := v.lookOnce(ctx, sql, units, most, count, bytes)
+		if err != nil {
+			return err
+		}
+		var more []previewUnit
+		for i, u := range units {
+			if read[i] == most {
+				more = append(more, u)
+			}
+		}
+		units = more
+	}
+	return nil
+}
+
+// lookOnce looks at the next publications of each range and moves its beginning behind them. It answers how many they were.
+func (v *previewing) lookOnce(ctx context.Context, sql string, units []previewUnit, most int, count, bytes *int64) ([]int, error) {
+	var tenants, kinds []string
+	var at, until, wasDue []time.Time
+	var ids []uuid.UUID
+	var wasKept, kept []int32
+	for _, u := range units {
+		tenants, kinds, at, ids, until = append(tenants, u.pair.tenant), append(kinds, u.pair.kind), append(at, u.at), append(ids, u.id), append(until, u.until)
+		wasDue, wasKept, kept = append(wasDue, u.wasDue), append(wasKept, int32(u.pair.old.newest)), append(kept, int32(u.pair.new.newest))
+	}
+	rows, err := v.store.pool.Query(ctx, sql, tenants, kinds, at, ids, until, wasDue, wasKept, kept, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	read := make([]int, len(units))
+	for rows.Next() {
+		var n, size int64
+		var due bool
+		var u previewUnit
+		if err := rows.Scan(&n, &u.at, &u.id, &size, &due); err != nil {
+			return nil, err
+		}
+		units[n-1].at, units[n-1].id = u.at, u.id
+		read[n-1]++
+		v.LookedAt++
+		if due && *count <= CountCap {
+			*count, *bytes = *count+1, *bytes+size
+		}
+	}
+	return read, rows.Err()
 }

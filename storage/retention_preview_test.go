@@ -36,7 +36,7 @@ func TestAPreviewCountsWhatTheChangeMakesDue(t *testing.T) {
 		{storage.RetentionChange{Rule: storage.RetentionRule{Tenant: new("acme"), Kind: new("report")}, Remove: true}, 0, 0, 5},
 		{storage.RetentionChange{Rule: storage.RetentionRule{Kind: new("report")}, Remove: true}, 1, 0, 5},
 	} {
-		got, err := s.store.PreviewRetention(s.ctx, c.change, 0)
+		got, err := s.store.PreviewRetention(s.ctx, c.change, 0, time.Minute)
 		s.must(err)
 		before := s.dueByRules()
 		if c.change.Remove {
@@ -45,7 +45,7 @@ func TestAPreviewCountsWhatTheChangeMakesDue(t *testing.T) {
 			s.must(s.store.SetRetention(s.ctx, c.change.Rule, byAdmin))
 		}
 		after := s.dueByRules()
-		grew := storage.RetentionPreview{Exports: got.Exports, Current: max(after.Current-before.Current, 0), CurrentBytes: max(after.CurrentBytes-before.CurrentBytes, 0),
+		grew := storage.RetentionPreview{Exports: got.Exports, LookedAt: got.LookedAt, Current: max(after.Current-before.Current, 0), CurrentBytes: max(after.CurrentBytes-before.CurrentBytes, 0),
 			Replaced: max(after.Replaced-before.Replaced, 0), ReplacedBytes: max(after.ReplacedBytes-before.ReplacedBytes, 0)}
 		if got != grew || got.Exports != c.exports || got.Current != c.current || got.Replaced != c.replaced {
 			t.Errorf("step %d: the preview says %+v, the plan grew by %+v; want %d, %d and %d", step, got, grew, c.current, c.replaced, c.exports)

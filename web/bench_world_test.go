@@ -120,7 +120,8 @@ func (w *world) samples() map[string][]string {
 		"/audit": {"/audit", "/audit?actor=Nadia"}, "/targets": {"/targets"}, "/targets/new": {"/targets/new"}, "/api/v1/audit": {"/api/v1/audit"}, "/api/v1/exports/{id}/links": {"/api/v1/exports/" + export + "/links"},
 		"/api/v1/sweep/deletions": {"/api/v1/sweep/deletions"}, "/api/v1/sweep/plan": {"/api/v1/sweep/plan"}, "/api/v1/sweeps": {"/api/v1/sweeps"},
 		"/settings": {"/settings"}, "/settings/users": {"/settings/users"}, "/settings/users/{id}": {"/settings/users/" + one("SELECT id FROM fenceline.users LIMIT 1")}, "/settings/tokens": {"/settings/tokens"},
-		"/settings/tenants": {"/settings/tenants"}, "/settings/retention": {"/settings/retention"}, "/settings/kept": {"/settings/kept"}, "/settings/deleted": {"/settings/deleted"},
+		"/settings/tenants": {"/settings/tenants"}, "/settings/retention": {"/settings/retention"},
+		"/settings/retention/change": {"/settings/retention/change?kind=report&current_days=29", "/settings/retention/change?kind=report&superseded_days=7"}, "/settings/kept": {"/settings/kept"}, "/settings/deleted": {"/settings/deleted"},
 		"/exports/{id}/keep": {"/exports/" + export + "/keep"}, "/api/v1/retention/in-force": {"/api/v1/retention/in-force"}, "/api/v1/retention/kept": {"/api/v1/retention/kept"}, "/api/v1/retention/deleted": {"/api/v1/retention/deleted"}, "/settings/presets": {"/settings/presets"},
 		"/api/v1/notify/targets": {"/api/v1/notify/targets"}, "/api/v1/notify/deliveries": {"/api/v1/notify/deliveries"},
 		"/api/docs": {"/api/docs"}, "/api/openapi.json": {"/api/openapi.json"}, "/api/v1/retention": {"/api/v1/retention"},
@@ -133,8 +134,7 @@ func notMeasured() map[string]string {
 		"/events": "does not end", "/exports/{id}/files/{name}": "is a file", "/api/v1/exports/{id}/files/{name}": "is a file", "/batches/{id}/zip": "is files",
 		"/exports/{id}/attempts/{attempt}/files/{name}": "is a file", "/api/v1/exports/{id}/attempts/{attempt}/files/{name}": "is a file", "/api/v1/events": "does not end", "/api/v1/jobs/{id}/events": "does not end",
 		"/l/{secret}": "is for whoever holds a secret", "/l/{secret}/file": "is a file", "/targets/{id}": "is one row",
-		"/settings/retention/change": "counts all that a rule is for, before somebody sets it",
-		"/signin/provider":           "leads elsewhere", "/signin/callback": "comes from elsewhere",
+		"/signin/provider": "leads elsewhere", "/signin/callback": "comes from elsewhere",
 		"/api/v1/notify/targets/{id}": "is one row", "/api/v1/notify/deliveries/{id}": "is one row",
 	}
 }

@@ -103,6 +103,24 @@ func TestARuleFromFormToExpiry(t *testing.T) {
 	w.get("/audit?action=retention.changed", who).want(t, 200, "Ada", "changed how long things are kept")
 }
 
+// What could not be counted in time is said, and is no error.
+func TestAPreviewThatIsOutOfTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.person("Ada", "")
+	old, _ := w.published("acme", "old", "Old", "a.csv", "id\n1\n")
+	w.aged(old.ExportID, 40)
+	const change = "/settings/retention/change?do=set&kind=report&current_days=30"
+	w.get(change, who).want(t, 200, "<b>1 current publication, 5 B</b>").without(t, "t least")
+	must(0, w.store.Transaction(w.ctx, func(tx storage.Tx) error {
+		if err := tx.Exec("LOCK TABLE fenceline.attempts").Error; err != nil { // so that counting waits
+			return err
+		}
+		w.get(change, who).want(t, 200, "too much to count all of it in 5 s", "0 publications were looked at", "at least 1 export<", "None of those becomes due", "danger")
+		return nil
+	}))(t)
+}
+
 // hiddenIn is what the form of a page holds.
 func hiddenIn(a answer) url.Values {
 	form := url.Values{}

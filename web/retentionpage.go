@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/invalid"
@@ -184,6 +185,9 @@ func (s *Server) checkRule(rule storage.RetentionRule) error {
 	return jobs.CheckRetention(rule, max(s.linkMax, s.superseded()), func(field string) string { return field })
 }
 
+// previewPatience is how long somebody waits for the count of what a change makes due.
+const previewPatience = 5 * time.Second
+
 // changeView is the page that says what a change would do, before it does.
 type changeView struct {
 	storage.RetentionChange
@@ -196,6 +200,9 @@ type changeView struct {
 
 // Due says that the change takes something with it.
 func (v changeView) Due() bool { return v.Current+v.Replaced > 0 }
+
+// Patience is how long was counted, when that was not enough.
+func (v changeView) Patience() string { return showDuration(previewPatience) }
 
 // changeRetentionPage shows what a change would make due, and asks.
 func (s *Server) changeRetentionPage(w http.ResponseWriter, r *http.Request) error {
@@ -221,7 +228,7 @@ func (s *Server) changeRetentionPage(w http.ResponseWriter, r *http.Request) err
 	if c.Remove && v.Before == "" {
 		return errMissing
 	}
-	if v.RetentionPreview, err = s.store.PreviewRetention(r.Context(), c, s.superseded()); err != nil {
+	if v.RetentionPreview, err = s.store.PreviewRetention(r.Context(), c, s.superseded(), previewPatience); err != nil {
 		return err
 	}
 	for _, name := range []string{"do", "tenant", "kind", "current_days", "superseded_days", "superseded_keep"} {
@@ -299,7 +306,7 @@ func (s *Server) apiPreviewRetention(w http.ResponseWriter, r *http.Request) err
 			return err
 		}
 	}
-	p, err := s.store.PreviewRetention(r.Context(), c, s.superseded())
+	p, err := s.store.PreviewRetention(r.Context(), c, s.superseded(), previewPatience)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fenceline/fenceline/jobs"
+	"github.com/fenceline/fenceline/jobs/count"
 	"github.com/fenceline/fenceline/jobs/invalid"
 	"github.com/fenceline/fenceline/storage"
 )
@@ -69,12 +70,13 @@ func given(text string) *string {
 func (c *cli) retentionSetCmd() *cobra.Command {
 	var tenant, kind string
 	var current, superseded int
+	var dry bool
 	var r storage.RetentionRule
 	cmd := &cobra.Command{
 		Use: "set", Short: "Set the rule for a tenant, a kind, both or everything", Args: exactly(),
 		Long: "Sets a rule in place of the one for the same tenant and kind. The most specific one counts: of a tenant and kind,\n" +
 			"of a kind, of a tenant, of everything. What is left out stays for ever.",
-		Example: "  fenceline retention set --kind report --current 90 --superseded 14 --keep 3\n  fenceline retention set --tenant acme --kind report --superseded 30",
+		Example: "  fenceline retention set --kind report --current 90 --superseded 14 --keep 3\n  fenceline retention set --kind report --current 30 --dry-run\n  fenceline retention set --tenant acme --kind report --superseded 30",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.Tenant, r.Kind = given(tenant), given(kind)
 			if cmd.Flags().Changed("current") {
@@ -87,6 +89,9 @@ func (c *cli) retentionSetCmd() *cobra.Command {
 				return err
 			}
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+				if dry {
+					return c.previewRetention(ctx, store, storage.RetentionChange{Rule: r})
+				}
 				if err := store.SetRetention(ctx, r, byCommandLine()); err != nil {
 					return err
 				}
@@ -101,15 +106,20 @@ func (c *cli) retentionSetCmd() *cobra.Command {
 	cmd.Flags().IntVar(&current, "current", 0, "days that a publication stays that nothing replaced; for ever when left out")
 	cmd.Flags().IntVar(&superseded, "superseded", 0, "days that a replaced publication stays; for ever when left out")
 	cmd.Flags().IntVar(&r.SupersededKeep, "keep", 0, "so many of the newest replaced publications stay, however old")
+	dryFlag(cmd, &dry)
 	return cmd
 }
 
 func (c *cli) retentionRemoveCmd() *cobra.Command {
 	var tenant, kind string
+	var dry bool
 	cmd := &cobra.Command{
-		Use: "remove", Short: "Remove the rule for exactly this tenant and kind", Args: exactly(), Example: "  fenceline retention remove --kind report",
+		Use: "remove", Short: "Remove the rule for exactly this tenant and kind", Args: exactly(), Example: "  fenceline retention remove --kind report\n  fenceline retention remove --kind report --dry-run",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
+				if dry {
+					return c.previewRetention(ctx, store, storage.RetentionChange{Rule: storage.RetentionRule{Tenant: given(tenant), Kind: given(kind)}, Remove: true})
+				}
 				if err := store.RemoveRetention(ctx, given(tenant), given(kind), byCommandLine()); err != nil {
 					return err
 				}
@@ -119,7 +129,39 @@ func (c *cli) retentionRemoveCmd() *cobra.Command {
 		},
 	}
 	scopeFlags(cmd, &tenant, &kind)
+	dryFlag(cmd, &dry)
 	return cmd
+}
+
+func dryFlag(cmd *cobra.Command, dry *bool) {
+	cmd.Flags().BoolVar(dry, "dry-run", false, "change nothing: say what would be due at once")
+}
+
+// previewPatience is how long --dry-run counts.
+const previewPatience = time.Minute
+
+// previewRetention says what a change would make due at once.
+func (c *cli) previewRetention(ctx context.Context, store *storage.Store, change storage.RetentionChange) error {
+	p, err := store.PreviewRetention(ctx, change, c.conf.SweepSuperseded, previewPatience)
+	if err != nil {
+		return err
+	}
+	return c.print(p, func(w io.Writer) {
+		least, does := "", "set"
+		if p.Partial {
+			least = "at least "
+		}
+		if change.Remove {
+			does = "removed"
+		}
+		fmt.Fprintf(w, "nothing is %s; %s would decide for %s%s\n", does, change.Rule.Name(), least, countOf(p.Exports, "export"))
+		fmt.Fprintln(w, "due with the next clean-up, and not due as things are:")
+		fmt.Fprintf(w, "  %s%s, %s: their exports expire\n", least, countOf(p.Current, "current publication"), bytesText(uint64(p.CurrentBytes)))
+		fmt.Fprintf(w, "  %s%s, %s: their files are removed\n", least, countOf(p.Replaced, "replaced publication"), bytesText(uint64(p.ReplacedBytes)))
+		if p.Partial {
+			fmt.Fprintf(w, "counting stopped after %s, when %s had been looked at\n", previewPatience, count.Of(p.LookedAt, "publication"))
+		}
+	})
 }
 
 func (c *cli) retentionDefaultsCmd() *cobra.Command {

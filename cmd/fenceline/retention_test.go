@@ -23,6 +23,16 @@ func TestRetentionCommands(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, got, want)
 		}
 	}
+	before := s.ok("retention", "list")
+	if out := s.ok("retention", "set", "--kind", "report", "--current", "8", "--dry-run"); !strings.Contains(out, "nothing is set; the rule for report would decide for 0 exports") {
+		t.Error(out)
+	}
+	if p := asJSON[storage.RetentionPreview](s, "retention", "remove", "--kind", "report", "--dry-run"); p != (storage.RetentionPreview{}) {
+		t.Errorf("%+v", p)
+	}
+	if after := s.ok("retention", "list"); after != before {
+		t.Errorf("what only asks changed something:\n%s\n%s", before, after)
+	}
 	s.ok("retention", "remove", "--tenant", "acme", "--kind", "report")
 	for _, c := range []struct {
 		code int
