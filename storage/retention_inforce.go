@@ -9,6 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// CountExports is how many exports there are of a tenant, or of one kind of it, deleted ones left out, counted up to [CountCap]+1.
+func (s *Store) CountExports(ctx context.Context, tenant string, kind *string) (n int64, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM fenceline.exports e
+		WHERE e.tenant = $1 AND ($2::text IS NULL OR e.kind = $2) AND e.deleted_at IS NULL LIMIT $3) e`, tenant, kind, CountCap+1).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count the exports of %s: %w", tenant, err)
+	}
+	return n, nil
+}
+
 // RuleInForce is the rule that counts for a tenant's kind.
 type RuleInForce struct {
 	Tenant string         `json:"tenant"`

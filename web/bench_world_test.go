@@ -121,7 +121,7 @@ func (w *world) samples() map[string][]string {
 		"/api/v1/sweep/deletions": {"/api/v1/sweep/deletions"}, "/api/v1/sweep/plan": {"/api/v1/sweep/plan"}, "/api/v1/sweeps": {"/api/v1/sweeps"},
 		"/settings": {"/settings"}, "/settings/users": {"/settings/users"}, "/settings/users/{id}": {"/settings/users/" + one("SELECT id FROM fenceline.users LIMIT 1")}, "/settings/tokens": {"/settings/tokens"},
 		"/settings/tenants": {"/settings/tenants"}, "/settings/retention": {"/settings/retention"},
-		"/settings/retention/change": {"/settings/retention/change?kind=report&current_days=29", "/settings/retention/change?kind=report&superseded_days=7"}, "/settings/kept": {"/settings/kept"}, "/settings/deleted": {"/settings/deleted"},
+		"/settings/retention/change": {"/settings/retention/change?kind=report&current_days=29", "/settings/retention/change?kind=report&superseded_days=7"}, "/settings/kept": {"/settings/kept"}, "/settings/kept/hold": {"/settings/kept/hold?tenant=acme", "/settings/kept/hold?tenant=acme&kind=report"}, "/settings/deleted": {"/settings/deleted"},
 		"/exports/{id}/keep": {"/exports/" + export + "/keep"}, "/api/v1/retention/in-force": {"/api/v1/retention/in-force"}, "/api/v1/retention/kept": {"/api/v1/retention/kept"}, "/api/v1/retention/deleted": {"/api/v1/retention/deleted"}, "/settings/presets": {"/settings/presets"},
 		"/api/v1/notify/targets": {"/api/v1/notify/targets"}, "/api/v1/notify/deliveries": {"/api/v1/notify/deliveries"},
 		"/api/docs": {"/api/docs"}, "/api/openapi.json": {"/api/openapi.json"}, "/api/v1/retention": {"/api/v1/retention"},

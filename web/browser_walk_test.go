@@ -126,6 +126,7 @@ func richWorld(t *testing.T) (*world, samples) {
 		"schedules": "nightly", "targets": makeTarget(w), "queues": "default", "/jobs/bulk": "/jobs/bulk?do=retry",
 		"settings/users": must(w.store.AddUser(w.ctx, storage.NewUser{Name: "Zoë", Tenant: "acme", Role: storage.RoleViewer}))(t).ID.String(),
 		"failed":         group[1], "/failed/all": "/failed/all?do=retry", "/settings/retention/change": "/settings/retention/change?do=set&kind=report&current_days=30",
+		"/settings/kept/hold": "/settings/kept/hold?tenant=acme&kind=report",
 	}
 }
 

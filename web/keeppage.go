@@ -15,7 +15,7 @@ import (
 // keepPageRoutes are the part of the table about the pages of what is kept by hand, and of what was deleted.
 func (s *Server) keepPageRoutes() []route {
 	const view, operate, administer = storage.VerbView, storage.VerbOperate, storage.VerbAdminister
-	return []route{
+	return append([]route{
 		{"GET", "/settings/kept", signedIn, view, s.keptPage},
 		{"GET", "/settings/deleted", signedIn, administer, s.deletedPage},
 		{"GET", "/exports/{id}/keep", signedIn, view, s.keepPage},
@@ -26,7 +26,7 @@ func (s *Server) keepPageRoutes() []route {
 		{"POST", "/exports/{id}/restore", signedIn, administer, s.restoreForm},
 		{"GET", "/api/v1/retention/kept", api, view, s.apiKept},
 		{"GET", "/api/v1/retention/deleted", api, administer, s.apiDeleted},
-	}
+	}, s.tenantHoldRoutes()...)
 }
 
 // keptRow is a pin or a hold.
@@ -56,6 +56,15 @@ func (k keptRow) All() string {
 	return "every " + *k.Kind + " of " + k.Tenant
 }
 
+// part names what a hold without an export is on, in an address.
+func (k keptRow) part() string {
+	q := url.Values{"tenant": {k.Tenant}}
+	if k.Kind != nil {
+		q.Set("kind", *k.Kind)
+	}
+	return q.Encode()
+}
+
 // Command takes a hold back that is on more than one export.
 func (k keptRow) Command() string {
 	text := "fenceline export release --tenant " + k.Tenant
@@ -69,6 +78,9 @@ func (k keptRow) Command() string {
 func newKeptRow(k storage.Kept, who principal) keptRow {
 	row := keptRow{Kept: k}
 	switch {
+	case k.Export == nil && who.may(storage.VerbAdminister):
+		row.End = &confirmation{ID: "release-" + k.ID.String(), Label: "Release", Button: "Release " + row.All(), Action: "/settings/kept/release?" + row.part(),
+			Text: "Rules, deletion and clean-ups count again for " + row.All() + ", unless it is on hold besides. What is due goes with the next clean-up."}
 	case k.Export == nil:
 	case k.What == "hold" && who.may(storage.VerbAdminister):
 		row.End = &confirmation{ID: "release", Label: "Release", Button: "Release the hold", Action: "/exports/" + k.Export.String() + "/release",
@@ -84,16 +96,26 @@ func newKeptRow(k storage.Kept, who principal) keptRow {
 }
 
 func (s *Server) keptPage(w http.ResponseWriter, r *http.Request) error {
-	l := newListing(r)
-	page, err := s.store.Kept(r.Context(), of(r).principal.scope, storage.KeptFilter{After: l.After, Limit: settingsPageSize})
+	return s.showKept(w, r, http.StatusOK, nil, nil)
+}
+
+// showKept lists pins and holds, with the form that puts a tenant on hold as it was sent when there are problems.
+func (s *Server) showKept(w http.ResponseWriter, r *http.Request, status int, given url.Values, problems []invalid.Problem) error {
+	who, l := of(r).principal, listing{Path: "/settings/kept", After: r.URL.Query().Get("after")}
+	page, err := s.store.Kept(r.Context(), who.scope, storage.KeptFilter{After: l.After, Limit: settingsPageSize})
 	if err != nil {
 		return err
 	}
-	v := settingsView{Tab: "kept", Pager: l.pager(page.Next)}
+	v := settingsView{Tab: "kept", Pager: l.pager(page.Next), Fields: askTenantHold(who, given), Done: doneWord(r.URL.Query().Get("done"))}
 	for _, k := range page.Items {
-		v.Kept = append(v.Kept, keptRow{Kept: k})
+		row := keptRow{Kept: k}
+		if k.Export == nil { // the others have a page of their own
+			row = newKeptRow(k, who)
+		}
+		v.Kept = append(v.Kept, row)
 	}
-	return s.showSettings(w, r, http.StatusOK, v)
+	v.Problem = place(v.Fields, problems)
+	return s.showSettings(w, r, status, v)
 }
 
 // deletedRow is an export that can be restored.

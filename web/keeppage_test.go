@@ -187,7 +187,7 @@ func TestKeepFormsOfOtherSites(t *testing.T) {
 	w := newWorld(t)
 	who := w.person("Root", "")
 	j, _ := w.published("acme", "sales", "Sales", "sales.csv", "id\n1\n")
-	for _, path := range []string{exportPath(j.ExportID) + "/pin", exportPath(j.ExportID) + "/hold", exportPath(j.ExportID) + "/restore", "/settings/retention/change"} {
+	for _, path := range []string{exportPath(j.ExportID) + "/pin", exportPath(j.ExportID) + "/hold", exportPath(j.ExportID) + "/restore", "/settings/retention/change", "/settings/kept/hold", "/settings/kept/release"} {
 		w.send("POST", path, who, strings.NewReader("note=x&reason=x"), "Content-Type", "application/x-www-form-urlencoded", "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").want(t, 403)
 	}
 }

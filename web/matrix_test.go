@@ -59,7 +59,7 @@ func bodies() map[string]string {
 // mayBeMissing are routes that answer 404 to those whom they let in: a queue that is not
 // paused cannot be resumed, and sessions are one's own (see TestOwnSessions).
 func mayBeMissing() []string {
-	return []string{"POST /exports/{id}/unpin", "POST /exports/{id}/release", "POST /exports/{id}/restore", "DELETE /api/v1/retention", "POST /api/v1/exports/{id}/restore", "POST /api/v1/exports/{id}/release", "POST /api/v1/exports/{id}/unpin", "POST /queues/{name}/resume", "POST /api/v1/queues/{name}/resume", "POST /settings/sessions/{id}/end"}
+	return []string{"POST /settings/kept/release", "POST /exports/{id}/unpin", "POST /exports/{id}/release", "POST /exports/{id}/restore", "DELETE /api/v1/retention", "POST /api/v1/exports/{id}/restore", "POST /api/v1/exports/{id}/release", "POST /api/v1/exports/{id}/unpin", "POST /queues/{name}/resume", "POST /api/v1/queues/{name}/resume", "POST /settings/sessions/{id}/end"}
 }
 
 // thing is a kind of object: how to make one of the tenant own, as it stands in the
