@@ -59,18 +59,27 @@ func (s *Store) NewToken(ctx context.Context, name, tenant string, verbs ...Verb
 }
 
 // AddToken makes an API token. The secret is answered here and never again.
-func (s *Store) AddToken(ctx context.Context, spec TokenSpec) (Token, string, error) {
+func (s *Store) AddToken(ctx context.Context, spec TokenSpec) (t Token, secret string, err error) {
+	err = s.Transaction(ctx, func(tx Tx) error {
+		t, secret, err = s.AddTokenIn(tx, spec)
+		return err
+	})
+	return t, secret, err
+}
+
+// AddTokenIn is [Store.AddToken] in the caller's transaction.
+func (s *Store) AddTokenIn(tx Tx, spec TokenSpec) (Token, string, error) {
 	if len(spec.Verbs) == 0 {
 		spec.Verbs = Verbs()
 	}
-	verbs := make([]string, len(spec.Verbs)) // of a type that is sent as text behind a pooler too
+	verbs := make([]string, len(spec.Verbs))
 	for i, v := range spec.Verbs {
 		verbs[i] = string(v)
 	}
 	secret, hash := newSecret(tokenPrefix)
 	t := Token{Name: spec.Name, Tenant: nullable(spec.Tenant), Verbs: spec.Verbs, ExpiresAt: spec.ExpiresAt, CreatedBy: spec.CreatedBy}
-	err := s.pool.QueryRow(ctx, `INSERT INTO fenceline.api_tokens (name, tenant, secret_hash, verbs, expires_at, created_by)
-		VALUES ($1, $2, $3, $4::text[], $5, $6) RETURNING id, created_at`, t.Name, t.Tenant, hash, verbs, t.ExpiresAt, t.CreatedBy).Scan(&t.ID, &t.CreatedAt)
+	err := tx.Raw(`INSERT INTO fenceline.api_tokens (name, tenant, secret_hash, verbs, expires_at, created_by)
+		VALUES (?, ?, ?, ?::text[], ?, ?) RETURNING id, created_at`, t.Name, t.Tenant, hash, textArray(verbs), t.ExpiresAt, t.CreatedBy).Row().Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
 		return Token{}, "", fmt.Errorf("make API token %q: %w", spec.Name, err)
 	}

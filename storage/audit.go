@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 )
 
@@ -60,24 +61,46 @@ func (s *Store) AuditIn(ctx context.Context, tx Tx, e AuditEntry) error {
 }
 
 func auditIn(db *gorm.DB, e AuditEntry) error {
+	args, err := e.row()
+	if err == nil {
+		err = db.Exec(`INSERT INTO fenceline.audit (id, actor, actor_kind, tenant, action, object_kind, object_id, details, request_id, address)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?)`, args...).Error
+	}
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", e.Action, err)
+	}
+	return nil
+}
+
+// auditWith writes entries down in a transaction of pgx.
+func auditWith(ctx context.Context, tx pgx.Tx, entries ...AuditEntry) error {
+	for _, e := range entries {
+		args, err := e.row()
+		if err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO fenceline.audit (id, actor, actor_kind, tenant, action, object_kind, object_id, details, request_id, address)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10)`, args...)
+		}
+		if err != nil {
+			return fmt.Errorf("audit %s: %w", e.Action, err)
+		}
+	}
+	return nil
+}
+
+// row are the columns of an entry, with an id of its own.
+func (e AuditEntry) row() ([]any, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return fmt.Errorf("make the id of an audit entry: %w", err)
+		return nil, fmt.Errorf("make its id: %w", err)
 	}
 	details := "{}"
 	if len(e.Details) > 0 {
 		details = string(e.Details)
 	}
 	if len(details) > maxDetails {
-		return fmt.Errorf("audit %s: the details have %d bytes, %d are allowed", e.Action, len(details), maxDetails)
+		return nil, fmt.Errorf("the details have %d bytes, %d are allowed", len(details), maxDetails)
 	}
-	err = db.Exec(`INSERT INTO fenceline.audit (id, actor, actor_kind, tenant, action, object_kind, object_id, details, request_id, address)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?)`, id, plainText(e.Actor, 200), e.ActorKind, e.Tenant, e.Action, e.ObjectKind,
-		plainText(e.ObjectID, 400), details, e.RequestID, plainText(e.Address, 64)).Error
-	if err != nil {
-		return fmt.Errorf("audit %s: %w", e.Action, err)
-	}
-	return nil
+	return []any{id, plainText(e.Actor, 200), e.ActorKind, e.Tenant, e.Action, e.ObjectKind, plainText(e.ObjectID, 400), details, e.RequestID, plainText(e.Address, 64)}, nil
 }
 
 // plainText is a text that PostgreSQL takes, of at most so many characters: what

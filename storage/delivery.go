@@ -167,12 +167,17 @@ func nullableNumber(n int) *int {
 }
 
 // AddTest makes a delivery of topic test for one target, whether it wants the topic or not.
-func (s *Store) AddTest(ctx context.Context, t Target, body string) (Delivery, error) {
+func (s *Store) AddTest(ctx context.Context, t Target, body string, log ...AuditEntry) (Delivery, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Delivery{}, fmt.Errorf("make a delivery id: %w", err)
 	}
-	_, err = s.pool.Exec(ctx, "INSERT INTO fenceline.deliveries (id, target_id, tenant, topic, body) VALUES ($1, $2, $3, $4, $5)", id, t.ID, t.Tenant, TopicTest, body)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO fenceline.deliveries (id, target_id, tenant, topic, body) VALUES ($1, $2, $3, $4, $5)", id, t.ID, t.Tenant, TopicTest, body); err != nil {
+			return err
+		}
+		return auditWith(ctx, tx, ofTarget(t, log)...)
+	})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("add a test for target %s: %w", t.Name, err)
 	}
@@ -259,14 +264,25 @@ func (s *Store) Deliveries(ctx context.Context, scope Scope, f DeliveryFilter) (
 // replaySet makes a delivery due now, with all its attempts before it; what it says and its id stay.
 const replaySet = "state = 'pending', attempts_before = attempts, next_at = clock_timestamp(), delivered_at = NULL"
 
-// ReplayDelivery sends a delivery again, be it dead, delivered or waiting for its next attempt.
-func (s *Store) ReplayDelivery(ctx context.Context, scope Scope, id uuid.UUID) (Delivery, error) {
-	tag, err := s.pool.Exec(ctx, "UPDATE fenceline.deliveries SET "+replaySet+" WHERE id = $1 AND ($2 OR tenant = $3)", id, scope.All, scope.Tenant)
+// ReplayDelivery sends a delivery again, be it dead, delivered or waiting for its next attempt. log are entries
+// for the audit log, whose object it fills in.
+func (s *Store) ReplayDelivery(ctx context.Context, scope Scope, id uuid.UUID, log ...AuditEntry) (Delivery, error) {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var tenant string
+		err := tx.QueryRow(ctx, "UPDATE fenceline.deliveries SET "+replaySet+" WHERE id = $1 AND ($2 OR tenant = $3) RETURNING tenant", id, scope.All, scope.Tenant).Scan(&tenant)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("replay it: %w", err)
+		}
+		for i := range log {
+			log[i].ObjectKind, log[i].ObjectID, log[i].Tenant = "delivery", id.String(), &tenant
+		}
+		return auditWith(ctx, tx, log...)
+	})
 	if err != nil {
-		return Delivery{}, fmt.Errorf("replay delivery %s: %w", id, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return Delivery{}, fmt.Errorf("delivery %s: %w", id, ErrNotFound)
+		return Delivery{}, fmt.Errorf("delivery %s: %w", id, err)
 	}
 	s.wakeDeliverers(ctx)
 	return s.Delivery(ctx, scope, id)

@@ -54,6 +54,15 @@ const linkColumns = "id, export_id, attempt_id, file_name, made_by, made_at, exp
 // [ErrNotFound] when the scope does not see the export, or the publication has
 // no such file; [ErrGone] when its files were cleaned up.
 func (s *Store) MakeLink(ctx context.Context, scope Scope, n NewLink) (l Link, secret string, err error) {
+	err = s.Transaction(ctx, func(tx Tx) error {
+		l, secret, err = s.MakeLinkIn(ctx, tx, scope, n)
+		return err
+	})
+	return l, secret, err
+}
+
+// MakeLinkIn is [Store.MakeLink] in the caller's transaction.
+func (s *Store) MakeLinkIn(ctx context.Context, tx Tx, scope Scope, n NewLink) (l Link, secret string, err error) {
 	e, err := s.Export(ctx, scope, n.Export)
 	if err != nil {
 		return l, "", err
@@ -71,7 +80,7 @@ func (s *Store) MakeLink(ctx context.Context, scope Scope, n NewLink) (l Link, s
 		return l, "", fmt.Errorf("make the id of a link: %w", err)
 	}
 	// The row lock keeps the clean-up from deleting the publication meanwhile.
-	found := s.db.WithContext(ctx).Raw(`WITH a AS (SELECT a.id, a.export_id, f.name FROM fenceline.attempts a JOIN fenceline.files f ON f.attempt_id = a.id
+	found := tx.Raw(`WITH a AS (SELECT a.id, a.export_id, f.name FROM fenceline.attempts a JOIN fenceline.files f ON f.attempt_id = a.id
 			WHERE a.id = ? AND a.export_id = ? AND f.name = ? AND a.state IN ('published', 'superseded') FOR SHARE OF a)
 		INSERT INTO fenceline.links (id, secret_hash, export_id, attempt_id, file_name, made_by, expires_at, max_uses)
 		SELECT ?, ?, a.export_id, a.id, a.name, ?, clock_timestamp() + make_interval(secs => ?), ? FROM a RETURNING `+linkColumns,

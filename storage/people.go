@@ -70,6 +70,9 @@ func (s *Store) AddUser(ctx context.Context, n NewUser) (User, error) {
 	return u, nil
 }
 
+// AddUserIn is [Store.AddUser] in the caller's transaction.
+func (s *Store) AddUserIn(tx Tx, n NewUser) (User, error) { return addUser(tx, n) }
+
 func addUser(tx Tx, n NewUser) (User, error) {
 	var u User
 	res := tx.Raw(`INSERT INTO fenceline.users AS u (name, tenant, role, password, password_at)

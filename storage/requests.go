@@ -19,6 +19,8 @@ type KeyedRequest struct {
 	Key    string
 	// What is all that the request asks for: another one with the same key is refused.
 	What []byte
+	// Wait for a request with the key that is at work, instead of failing with [ErrKeyInUse].
+	Wait bool
 }
 
 // Answer is what was answered to a request.
@@ -39,13 +41,8 @@ func (s *Store) Once(ctx context.Context, r KeyedRequest, do func(Tx) (Answer, e
 	mac.Write(r.What)
 	what := mac.Sum(nil)
 	err = s.Transaction(ctx, func(tx Tx) error {
-		var free bool
-		const lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(?::text, 20261201))"
-		if err := tx.Raw(lock, r.Tenant+"\x01"+hex.EncodeToString(key[:])).Row().Scan(&free); err != nil {
-			return fmt.Errorf("hold an idempotency key: %w", err)
-		}
-		if !free {
-			return ErrKeyInUse
+		if err := r.hold(tx, key[:]); err != nil {
+			return err
 		}
 		if a, again, err = answered(tx, r.Tenant, key[:], what); err != nil || again {
 			return err
@@ -61,6 +58,26 @@ func (s *Store) Once(ctx context.Context, r KeyedRequest, do func(Tx) (Answer, e
 		return nil
 	})
 	return a, again && err == nil, err
+}
+
+// hold keeps others with the key out until the transaction ends.
+func (r KeyedRequest) hold(tx Tx, key []byte) error {
+	const lock = "advisory_xact_lock(hashtextextended(?::text, 20261201))"
+	name := r.Tenant + "\x01" + hex.EncodeToString(key)
+	free := true
+	var err error
+	if r.Wait {
+		err = tx.Exec("SELECT pg_"+lock, name).Error
+	} else {
+		err = tx.Raw("SELECT pg_try_"+lock, name).Row().Scan(&free)
+	}
+	if err != nil {
+		return fmt.Errorf("hold an idempotency key: %w", err)
+	}
+	if !free {
+		return ErrKeyInUse
+	}
+	return nil
 }
 
 // answered reads what was answered to the key before, when it was the same request.

@@ -66,19 +66,17 @@ func scanTarget(row pgx.CollectableRow) (t Target, err error) {
 
 // AddTarget adds a target and answers it with its id. secret is kept as it is
 // given and belongs to webhooks. [ErrTargetExists] when its tenant has one of the
-// name. What was noticed before is not told to it.
-func (s *Store) AddTarget(ctx context.Context, t Target, secret string) (Target, error) {
+// name. What was noticed before is not told to it. As for all that changes a target,
+// log are entries for the audit log, whose object is filled in: they are there
+// exactly when it is done.
+func (s *Store) AddTarget(ctx context.Context, t Target, secret string, log ...AuditEntry) (Target, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Target{}, fmt.Errorf("make a target id: %w", err)
 	}
-	rows, err := s.pool.Query(ctx, `INSERT INTO fenceline.notify_targets (id, tenant, name, kind, url, addresses, secret, topics, job_kinds)
+	added, err := s.changeTarget(ctx, t.Name, log, `INSERT INTO fenceline.notify_targets (id, tenant, name, kind, url, addresses, secret, topics, job_kinds)
 		VALUES ($1, $2, $3, $4, $5, $6::text[], $7, $8::text[], $9::text[]) RETURNING `+targetColumns,
 		id, t.Tenant, t.Name, t.Kind, nullable(t.URL), t.Addresses, nullable(secret), t.Topics, append([]string{}, t.JobKinds...))
-	var added Target
-	if err == nil {
-		added, err = pgx.CollectExactlyOneRow(rows, scanTarget)
-	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.ConstraintName == "notify_targets_tenant_name_key" {
 		return Target{}, fmt.Errorf("target %s of tenant %s: %w", t.Name, t.Tenant, ErrTargetExists)
@@ -118,6 +116,33 @@ func (s *Store) oneTarget(ctx context.Context, called, sql string, args ...any) 
 	if err != nil {
 		return Target{}, fmt.Errorf("read target %s: %w", called, err)
 	}
+	return readTarget(rows, called)
+}
+
+// changeTarget sends a statement that answers a target, with its entries in the log.
+func (s *Store) changeTarget(ctx context.Context, called string, log []AuditEntry, sql string, args ...any) (t Target, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return fmt.Errorf("change target %s: %w", called, err)
+		}
+		if t, err = readTarget(rows, called); err != nil {
+			return err
+		}
+		return auditWith(ctx, tx, ofTarget(t, log)...)
+	})
+	return t, err
+}
+
+// ofTarget fills in what entries are about.
+func ofTarget(t Target, log []AuditEntry) []AuditEntry {
+	for i := range log {
+		log[i].ObjectKind, log[i].ObjectID, log[i].Tenant = "target", t.ID.String(), &t.Tenant
+	}
+	return log
+}
+
+func readTarget(rows pgx.Rows, called string) (Target, error) {
 	t, err := pgx.CollectExactlyOneRow(rows, scanTarget)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Target{}, fmt.Errorf("target %s: %w", called, ErrNotFound)
@@ -129,8 +154,8 @@ func (s *Store) oneTarget(ctx context.Context, called, sql string, args ...any) 
 }
 
 // EnableTarget lets a target be told again, also of what waits since it was disabled.
-func (s *Store) EnableTarget(ctx context.Context, scope Scope, id uuid.UUID) (Target, error) {
-	t, err := s.oneTarget(ctx, id.String(), `UPDATE fenceline.notify_targets SET disabled_at = NULL, disabled_why = NULL, failures = 0, failing_since = NULL
+func (s *Store) EnableTarget(ctx context.Context, scope Scope, id uuid.UUID, log ...AuditEntry) (Target, error) {
+	t, err := s.changeTarget(ctx, id.String(), log, `UPDATE fenceline.notify_targets SET disabled_at = NULL, disabled_why = NULL, failures = 0, failing_since = NULL
 		WHERE id = $1 AND ($2 OR tenant = $3) RETURNING `+targetColumns, id, scope.All, scope.Tenant)
 	if err == nil {
 		s.wakeDeliverers(ctx)
@@ -140,21 +165,21 @@ func (s *Store) EnableTarget(ctx context.Context, scope Scope, id uuid.UUID) (Ta
 
 // DisableTarget stops telling a target: what is noticed from now on is not for
 // it, what waits for it waits on. One that is disabled already stays so.
-func (s *Store) DisableTarget(ctx context.Context, scope Scope, id uuid.UUID, why string) (Target, error) {
-	return s.oneTarget(ctx, id.String(), `UPDATE fenceline.notify_targets SET disabled_at = coalesce(disabled_at, clock_timestamp()),
+func (s *Store) DisableTarget(ctx context.Context, scope Scope, id uuid.UUID, why string, log ...AuditEntry) (Target, error) {
+	return s.changeTarget(ctx, id.String(), log, `UPDATE fenceline.notify_targets SET disabled_at = coalesce(disabled_at, clock_timestamp()),
 		disabled_why = coalesce(disabled_why, $4) WHERE id = $1 AND ($2 OR tenant = $3) RETURNING `+targetColumns, id, scope.All, scope.Tenant, why)
 }
 
 // RotateTarget gives a webhook another secret. For the time both it and the one
 // before sign; one still older signs no more. [ErrNotFound] for what is no webhook.
-func (s *Store) RotateTarget(ctx context.Context, scope Scope, id uuid.UUID, secret string, both time.Duration) (Target, error) {
-	return s.oneTarget(ctx, id.String(), `UPDATE fenceline.notify_targets SET old_secret = secret,
+func (s *Store) RotateTarget(ctx context.Context, scope Scope, id uuid.UUID, secret string, both time.Duration, log ...AuditEntry) (Target, error) {
+	return s.changeTarget(ctx, id.String(), log, `UPDATE fenceline.notify_targets SET old_secret = secret,
 		old_secret_until = clock_timestamp() + make_interval(secs => $5), secret = $4
 		WHERE id = $1 AND kind = 'webhook' AND ($2 OR tenant = $3) RETURNING `+targetColumns, id, scope.All, scope.Tenant, secret, both.Seconds())
 }
 
 // RemoveTarget removes a target and its deliveries for good.
-func (s *Store) RemoveTarget(ctx context.Context, scope Scope, id uuid.UUID) error {
+func (s *Store) RemoveTarget(ctx context.Context, scope Scope, id uuid.UUID, log ...AuditEntry) error {
 	if _, err := s.DisableTarget(ctx, scope, id, "is being removed"); err != nil { // and so nothing is added any more
 		return err
 	}
@@ -168,10 +193,8 @@ func (s *Store) RemoveTarget(ctx context.Context, scope Scope, id uuid.UUID) err
 			break
 		}
 	}
-	if _, err := s.pool.Exec(ctx, "DELETE FROM fenceline.notify_targets WHERE id = $1", id); err != nil {
-		return fmt.Errorf("remove target %s: %w", id, err)
-	}
-	return nil
+	_, err := s.changeTarget(ctx, id.String(), log, "DELETE FROM fenceline.notify_targets WHERE id = $1 RETURNING "+targetColumns, id)
+	return err
 }
 
 // TargetSecret is a secret of a webhook as it is kept. It must not be logged.

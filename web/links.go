@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"strconv"
@@ -42,6 +43,7 @@ type linksView struct {
 	Rows      []linkRow
 	More      bool // there are older ones
 	Lifetimes []formOption
+	Nonce     string
 }
 
 // linkRow is a line of the list of links.
@@ -56,7 +58,7 @@ func (s *Server) showShared(r *http.Request, v *exportView) error {
 	if err != nil {
 		return err
 	}
-	v.Links.More = page.Next != ""
+	v.Links.More, v.Links.Nonce = page.Next != "", rand.Text()
 	for _, l := range page.Items {
 		v.Links.Rows = append(v.Links.Rows, linkRow{l, linkChip(l, time.Now())})
 	}
@@ -88,7 +90,7 @@ type linkJSON struct {
 
 // makeLink makes a link to a file of an export: lifetime is a duration such as 24h,
 // empty for a day; what is no use of it is refused.
-func (s *Server) makeLink(r *http.Request, n storage.NewLink, lifetime string) (linkJSON, error) {
+func (s *Server) makeLink(r *http.Request, tx storage.Tx, n storage.NewLink, lifetime string) (linkJSON, error) {
 	refused := new(invalid.Error)
 	n.Valid = linkValid
 	if lifetime != "" {
@@ -109,21 +111,21 @@ func (s *Server) makeLink(r *http.Request, n storage.NewLink, lifetime string) (
 	}
 	who := of(r).principal
 	n.MadeBy = who.name
-	l, secret, err := s.store.MakeLink(r.Context(), who.scope, n)
+	l, secret, err := s.store.MakeLinkIn(r.Context(), tx, who.scope, n)
 	if errors.Is(err, storage.ErrGone) {
 		err = errFilesGone
 	}
 	if err != nil {
 		return linkJSON{}, err
 	}
-	if err := s.auditLink(r, auditLinked, l, map[string]any{"expires": l.ExpiresAt, "max_uses": l.MaxUses}); err != nil {
-		return linkJSON{}, err // nobody has the secret, so the link opens nothing
+	if err := s.auditLink(r, tx, auditLinked, l, map[string]any{"expires": l.ExpiresAt, "max_uses": l.MaxUses}); err != nil {
+		return linkJSON{}, err
 	}
 	return linkJSON{l, s.base(r) + "/l/" + secret}, nil
 }
 
-// auditLink writes down what became of a link: whose it is, and what it opens.
-func (s *Server) auditLink(r *http.Request, action string, l storage.Link, more map[string]any) error {
+// auditLink writes down what became of a link: whose it is, and what it opens. tx is nil for what was done already.
+func (s *Server) auditLink(r *http.Request, tx storage.Tx, action string, l storage.Link, more map[string]any) error {
 	e, err := s.store.Export(r.Context(), storage.Scope{All: true}, l.ExportID)
 	if err != nil {
 		return err
@@ -133,6 +135,9 @@ func (s *Server) auditLink(r *http.Request, action string, l storage.Link, more 
 		if most, is := v.(*int); !is || most != nil {
 			details[name] = v
 		}
+	}
+	if tx != nil {
+		return s.auditIn(r, tx, action, exportObject(e), details)
 	}
 	return s.audit(r, action, exportObject(e), details)
 }
@@ -171,7 +176,7 @@ func (s *Server) linkForm(w http.ResponseWriter, r *http.Request) error {
 	if err := refused.OrNil(); err != nil {
 		return err
 	}
-	l, err := s.makeLink(r, n, r.PostForm.Get("lifetime"))
+	l, _, err := formOnce(s, r, func(tx storage.Tx) (linkJSON, error) { return s.makeLink(r, tx, n, r.PostForm.Get("lifetime")) })
 	if err != nil {
 		return err
 	}
@@ -199,7 +204,11 @@ func (s *Server) apiMakeLink(w http.ResponseWriter, r *http.Request) error {
 	if err := refused.OrNil(); err != nil {
 		return err
 	}
-	l, err := s.makeLink(r, n, lifetime)
+	var l linkJSON
+	err = s.store.Transaction(r.Context(), func(tx storage.Tx) error {
+		l, err = s.makeLink(r, tx, n, lifetime)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -256,7 +265,7 @@ func (s *Server) revokeLink(r *http.Request) (storage.Link, error) {
 	if err != nil {
 		return l, err
 	}
-	return l, s.auditLink(r, auditLinkRevoked, l, nil)
+	return l, s.auditLink(r, nil, auditLinkRevoked, l, nil)
 }
 
 // behindLink is what a link opens.
@@ -339,7 +348,7 @@ func (s *Server) linkFile(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		details := map[string]any{"token": o.token, "range": r.Header.Get("Range")}
-		if err := s.auditLink(r, auditLinkUsed, b.Link, details); err != nil {
+		if err := s.auditLink(r, nil, auditLinkUsed, b.Link, details); err != nil {
 			return err
 		}
 	}

@@ -66,12 +66,8 @@ func (s *Server) apiAddTarget(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n.Tenant = cmp.Or(n.Tenant, jobs.DefaultTenant)
-	t, secret, err := s.targets.Add(r.Context(), n)
+	t, secret, err := s.addTarget(r, n)
 	if err != nil {
-		return err
-	}
-	s.log.Info("target added", "request_id", of(r).id, "target", t.ID, "kind", t.Kind, "who", who.name)
-	if err := s.audit(r, auditTargetAdded, targetObject(t), map[string]any{"name": t.Name, "kind": t.Kind}); err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/api/v1/notify/targets/"+t.ID.String())
@@ -87,7 +83,7 @@ func texts(field string, raw json.RawMessage, refused *invalid.Error) (list []st
 }
 
 func (s *Server) apiTarget(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusOK, "", func(scope storage.Scope, id uuid.UUID) (any, error) {
+	return s.withTarget(w, r, http.StatusOK, "", func(scope storage.Scope, id uuid.UUID, _ storage.AuditEntry) (any, error) {
 		return s.store.Target(r.Context(), scope, id)
 	})
 }
@@ -98,78 +94,67 @@ func (s *Server) apiRemoveTarget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.RemoveTarget(r.Context(), of(r).principal.scope, id); err != nil {
+	e, err := auditEntry(r, auditTargetRemoved, object{}, nil)
+	if err == nil {
+		err = s.store.RemoveTarget(r.Context(), of(r).principal.scope, id, e)
+	}
+	if err != nil {
 		return err
 	}
 	s.log.Info("target removed", "request_id", of(r).id, "target", id, "who", of(r).principal.name)
-	if err := s.audit(r, auditTargetRemoved, object{kind: "target", id: id.String()}, nil); err != nil {
-		return err
-	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 func (s *Server) apiEnableTarget(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusOK, auditTargetEnabled, func(scope storage.Scope, id uuid.UUID) (any, error) {
-		return s.store.EnableTarget(r.Context(), scope, id)
+	return s.withTarget(w, r, http.StatusOK, auditTargetEnabled, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) (any, error) {
+		return s.store.EnableTarget(r.Context(), scope, id, e)
 	})
 }
 
 func (s *Server) apiDisableTarget(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusOK, auditTargetDisabled, func(scope storage.Scope, id uuid.UUID) (any, error) {
-		return s.store.DisableTarget(r.Context(), scope, id, "by "+of(r).principal.name)
+	return s.withTarget(w, r, http.StatusOK, auditTargetDisabled, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) (any, error) {
+		return s.store.DisableTarget(r.Context(), scope, id, "by "+of(r).principal.name, e)
 	})
 }
 
 // apiRotateTarget gives a webhook another secret and shows it.
 func (s *Server) apiRotateTarget(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusOK, auditTargetRotated, func(scope storage.Scope, id uuid.UUID) (any, error) {
-		t, secret, err := s.targets.Rotate(r.Context(), scope, id)
+	return s.withTarget(w, r, http.StatusOK, auditTargetRotated, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) (any, error) {
+		t, secret, err := s.targets.Rotate(r.Context(), scope, id, e)
 		return targetSecret{t, secret}, err
 	})
 }
 
 // apiTestTarget sends a target a test: 202, with the delivery, which shows what came of it.
 func (s *Server) apiTestTarget(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusAccepted, auditTargetTested, func(scope storage.Scope, id uuid.UUID) (any, error) {
-		return s.targets.Test(r.Context(), scope, id)
+	return s.withTarget(w, r, http.StatusAccepted, auditTargetTested, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) (any, error) {
+		return s.targets.Test(r.Context(), scope, id, e)
 	})
 }
 
-// withTarget does something with what the path names, writes it down as action
-// unless that is empty, and answers with what comes of it.
-func (s *Server) withTarget(w http.ResponseWriter, r *http.Request, status int, action string, do func(storage.Scope, uuid.UUID) (any, error)) error {
+// withTarget does something with what the path names, with the entry of the log that it is written down
+// with unless action is empty, and answers with what comes of it.
+func (s *Server) withTarget(w http.ResponseWriter, r *http.Request, status int, action string, do func(storage.Scope, uuid.UUID, storage.AuditEntry) (any, error)) error {
 	id, err := pathID(r)
 	if err != nil {
 		return err
 	}
-	v, err := do(of(r).principal.scope, id)
+	e, err := auditEntry(r, action, object{}, nil)
+	if err != nil {
+		return err
+	}
+	v, err := do(of(r).principal.scope, id, e)
 	if err != nil {
 		return err
 	}
 	if action != "" {
 		s.log.Info("notify", "request_id", of(r).id, "path", r.URL.Path, "who", of(r).principal.name)
-		if err := s.audit(r, action, notifyObject(id, v), nil); err != nil {
-			return err
-		}
 	}
 	return respond(w, status, v)
 }
 
 func targetObject(t storage.Target) object { return object{"target", t.ID.String(), t.Tenant} }
-
-// notifyObject is what a route of notify has touched: a target or a delivery.
-func notifyObject(id uuid.UUID, v any) object {
-	switch v := v.(type) {
-	case storage.Target:
-		return targetObject(v)
-	case targetSecret:
-		return targetObject(v.Target)
-	case storage.Delivery:
-		return object{"delivery", v.ID.String(), v.Tenant}
-	}
-	return object{kind: "target", id: id.String()}
-}
 
 // apiDeliveries lists deliveries, the newest first.
 func (s *Server) apiDeliveries(w http.ResponseWriter, r *http.Request) error {
@@ -203,15 +188,15 @@ func queryID(text string, refused *invalid.Error) (id uuid.UUID) {
 
 // apiDelivery shows a delivery with what it says.
 func (s *Server) apiDelivery(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusOK, "", func(scope storage.Scope, id uuid.UUID) (any, error) {
+	return s.withTarget(w, r, http.StatusOK, "", func(scope storage.Scope, id uuid.UUID, _ storage.AuditEntry) (any, error) {
 		return s.store.Delivery(r.Context(), scope, id)
 	})
 }
 
 // apiReplay sends a delivery again: 202.
 func (s *Server) apiReplay(w http.ResponseWriter, r *http.Request) error {
-	return s.withTarget(w, r, http.StatusAccepted, auditDeliveryReplayed, func(scope storage.Scope, id uuid.UUID) (any, error) {
-		return s.store.ReplayDelivery(r.Context(), scope, id)
+	return s.withTarget(w, r, http.StatusAccepted, auditDeliveryReplayed, func(scope storage.Scope, id uuid.UUID, e storage.AuditEntry) (any, error) {
+		return s.store.ReplayDelivery(r.Context(), scope, id, e)
 	})
 }
 

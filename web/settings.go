@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
@@ -52,6 +53,7 @@ type settingsView struct {
 	Done     string // what was just done
 	Secret   string // what is shown this once
 	SecretOf string
+	Nonce    string // of a form that makes something
 
 	Users   []userRow
 	Tokens  []tokenRow
@@ -99,7 +101,7 @@ func (s *Server) showSettings(w http.ResponseWriter, r *http.Request, status int
 	if v.Tab != "account" {
 		current += "/" + v.Tab
 	}
-	v.Tabs = tabs(of(r).principal, current)
+	v.Tabs, v.Nonce = tabs(of(r).principal, current), rand.Text()
 	w.Header().Set("Cache-Control", "no-store")
 	return s.render(w, r, status, "settings", v)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -102,18 +103,21 @@ func (s *Server) addUserForm(w http.ResponseWriter, r *http.Request) error {
 	if n.Password, err = s.hasher.Hash(r.Context(), text); err != nil {
 		return err
 	}
-	u, err := s.store.AddUser(r.Context(), n)
+	made, _, err := formOnce(s, r, func(tx storage.Tx) (m secretMade[storage.User], err error) {
+		m.Secret = text
+		if m.What, err = s.store.AddUserIn(tx, n); err != nil {
+			return m, err
+		}
+		return m, s.auditIn(r, tx, auditUserAdded, userObject(m.What), map[string]any{"name": n.Name, "role": n.Role})
+	})
 	if errors.Is(err, storage.ErrUserExists) {
 		return s.showUsers(w, r, http.StatusUnprocessableEntity, settingsView{}, []invalid.Problem{{Field: "name", Message: "is taken by another user"}})
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.audit(r, auditUserAdded, userObject(u), map[string]any{"name": u.Name, "role": u.Role}); err != nil {
-		return err
-	}
 	r.PostForm = nil // the form for the next one is empty
-	return s.showUsers(w, r, http.StatusOK, settingsView{Done: "The user was added.", Secret: text, SecretOf: "Password of " + u.Name}, nil)
+	return s.showUsers(w, r, http.StatusOK, settingsView{Done: "The user was added.", Secret: made.Secret, SecretOf: "Password of " + made.What.Name}, nil)
 }
 
 func (s *Server) userPage(w http.ResponseWriter, r *http.Request) error {
@@ -141,7 +145,7 @@ func (s *Server) showUser(w http.ResponseWriter, r *http.Request, status int, u 
 		toggle = confirmation{ID: "enable", Label: "Enable", Button: "Enable", Action: at + "/enable", Text: "The user may sign in again.", Safe: true}
 	}
 	v.Choices = []confirmation{
-		{ID: "password", Label: "New password", Button: "Make a new password", Action: at + "/password",
+		{ID: "password", Label: "New password", Button: "Make a new password", Action: at + "/password", Nonce: rand.Text(),
 			Text: fmt.Sprintf("A password is made and shown once. The old one no longer works, and %s %s.", count.Of(len(list), "session"), count.Verb(len(list), "ends", "end"))},
 		{ID: "signout", Label: "End sessions", Button: "End them", Action: at + "/signout", Text: fmt.Sprintf("%s %s. The user may sign in again.", count.Of(len(list), "session"), count.Verb(len(list), "ends", "end"))},
 		toggle,
@@ -201,12 +205,22 @@ func (s *Server) backToUser(w http.ResponseWriter, r *http.Request, u storage.Us
 }
 
 func (s *Server) userPasswordForm(w http.ResponseWriter, r *http.Request) error {
-	text := password.Generate()
-	hash, err := s.hasher.Hash(r.Context(), text)
+	if err := parseForm(w, r); err != nil {
+		return err
+	}
+	text, _, err := formOnce(s, r, func(storage.Tx) (string, error) {
+		text := password.Generate()
+		hash, err := s.hasher.Hash(r.Context(), text)
+		if err != nil {
+			return "", err
+		}
+		_, err = s.changeUser(r, auditPasswordSet, storage.UserChange{Password: &hash})
+		return text, err
+	})
 	if err != nil {
 		return err
 	}
-	u, err := s.changeUser(r, auditPasswordSet, storage.UserChange{Password: &hash})
+	u, err := s.userOf(r)
 	if err != nil {
 		return err
 	}

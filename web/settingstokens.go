@@ -95,15 +95,18 @@ func (s *Server) addTokenForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	spec.CreatedBy = who.name
-	t, secret, err := s.store.AddToken(r.Context(), spec)
+	made, _, err := formOnce(s, r, func(tx storage.Tx) (m secretMade[storage.Token], err error) {
+		if m.What, m.Secret, err = s.store.AddTokenIn(tx, spec); err != nil {
+			return m, err
+		}
+		t := m.What
+		return m, s.auditIn(r, tx, auditTokenMade, tokenObject(t.ID, tenant), map[string]any{"name": t.Name, "verbs": t.Verbs, "expires": t.ExpiresAt})
+	})
 	if err != nil {
 		return err
 	}
-	if err := s.audit(r, auditTokenMade, tokenObject(t.ID, tenant), map[string]any{"name": t.Name, "verbs": t.Verbs, "expires": t.ExpiresAt}); err != nil {
-		return err
-	}
 	r.PostForm = nil // the form for the next one is empty
-	return s.showTokens(w, r, http.StatusOK, settingsView{Done: "The token was made.", Secret: secret, SecretOf: "Token " + t.Name}, nil)
+	return s.showTokens(w, r, http.StatusOK, settingsView{Done: "The token was made.", Secret: made.Secret, SecretOf: "Token " + made.What.Name}, nil)
 }
 
 func (s *Server) revokeTokenForm(w http.ResponseWriter, r *http.Request) error {

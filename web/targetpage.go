@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -122,6 +123,7 @@ type targetView struct {
 	Dead       int64 // deliveries that were given up
 	// Secret is a new secret, which is shown this once.
 	Secret string
+	Nonce  string // of the form that sends a test
 	// What can be done to it; nil when it cannot.
 	Rotate, Disable, Replay, Remove *confirmation
 }
@@ -141,7 +143,7 @@ func (s *Server) showTarget(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	v := targetView{targetRow: newTargetRow(t), Secret: secret}
+	v := targetView{targetRow: newTargetRow(t), Secret: secret, Nonce: rand.Text()}
 	if v.Dead, err = s.store.CountDead(r.Context(), scope, id); err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (s *Server) showTarget(w http.ResponseWriter, r *http.Request, status int, 
 func (v *targetView) offer() {
 	path := v.Path()
 	if v.Kind == storage.TargetWebhook {
-		v.Rotate = &confirmation{ID: "rotate", Label: "New secret", Action: path + "/rotate", Button: "Give it a new secret",
+		v.Rotate = &confirmation{ID: "rotate", Label: "New secret", Action: path + "/rotate", Button: "Give it a new secret", Nonce: rand.Text(),
 			Text: fmt.Sprintf("It is shown once. For %s both it and the one before sign; after that only the new one does.", count.Of(int(notify.BothValid.Hours()), "hour"))}
 	}
 	if v.DisabledAt == nil {
@@ -187,7 +189,7 @@ func (v *targetView) offer() {
 }
 
 // onTarget does something to a target, writes it down and shows the target.
-func (s *Server) onTarget(w http.ResponseWriter, r *http.Request, action string, do func(uuid.UUID) (map[string]any, error)) error {
+func (s *Server) onTarget(w http.ResponseWriter, r *http.Request, action string, do func(uuid.UUID, storage.AuditEntry) error) error {
 	id, err := pathID(r)
 	if err != nil {
 		return err
@@ -196,14 +198,14 @@ func (s *Server) onTarget(w http.ResponseWriter, r *http.Request, action string,
 	if err != nil {
 		return err
 	}
-	details, err := do(id)
+	e, err := auditEntry(r, action, targetObject(t), nil)
+	if err == nil {
+		err = do(id, e)
+	}
 	if err != nil {
 		return err
 	}
 	s.log.Info(action, "request_id", of(r).id, "target", id, "who", of(r).principal.name)
-	if err := s.audit(r, action, targetObject(t), details); err != nil {
-		return err
-	}
 	to := "/targets/" + id.String()
 	if action == auditTargetRemoved {
 		to = "/targets"
@@ -213,36 +215,41 @@ func (s *Server) onTarget(w http.ResponseWriter, r *http.Request, action string,
 }
 
 func (s *Server) testTargetForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onTarget(w, r, auditTargetTested, func(id uuid.UUID) (map[string]any, error) {
-		_, err := s.targets.Test(r.Context(), of(r).principal.scope, id)
-		return nil, err
+	if err := parseForm(w, r); err != nil {
+		return err
+	}
+	return s.onTarget(w, r, auditTargetTested, func(id uuid.UUID, e storage.AuditEntry) error {
+		_, _, err := formOnce(s, r, func(storage.Tx) (storage.Delivery, error) {
+			return s.targets.Test(r.Context(), of(r).principal.scope, id, e)
+		})
+		return err
 	})
 }
 
 func (s *Server) enableTargetForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onTarget(w, r, auditTargetEnabled, func(id uuid.UUID) (map[string]any, error) {
-		_, err := s.store.EnableTarget(r.Context(), of(r).principal.scope, id)
-		return nil, err
+	return s.onTarget(w, r, auditTargetEnabled, func(id uuid.UUID, e storage.AuditEntry) error {
+		_, err := s.store.EnableTarget(r.Context(), of(r).principal.scope, id, e)
+		return err
 	})
 }
 
 func (s *Server) disableTargetForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onTarget(w, r, auditTargetDisabled, func(id uuid.UUID) (map[string]any, error) {
-		_, err := s.store.DisableTarget(r.Context(), of(r).principal.scope, id, "by "+of(r).principal.name)
-		return nil, err
+	return s.onTarget(w, r, auditTargetDisabled, func(id uuid.UUID, e storage.AuditEntry) error {
+		_, err := s.store.DisableTarget(r.Context(), of(r).principal.scope, id, "by "+of(r).principal.name, e)
+		return err
 	})
 }
 
 func (s *Server) removeTargetForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onTarget(w, r, auditTargetRemoved, func(id uuid.UUID) (map[string]any, error) {
-		return nil, s.store.RemoveTarget(r.Context(), of(r).principal.scope, id)
+	return s.onTarget(w, r, auditTargetRemoved, func(id uuid.UUID, e storage.AuditEntry) error {
+		return s.store.RemoveTarget(r.Context(), of(r).principal.scope, id, e)
 	})
 }
 
 func (s *Server) replayTargetForm(w http.ResponseWriter, r *http.Request) error {
-	return s.onTarget(w, r, auditDeliveryReplayed, func(id uuid.UUID) (map[string]any, error) {
+	return s.onTarget(w, r, auditDeliveryReplayed, func(id uuid.UUID, e storage.AuditEntry) error {
 		n, err := s.store.ReplayDead(r.Context(), of(r).principal.scope, id)
-		return map[string]any{"deliveries": n}, err
+		return errors.Join(err, s.audit(r, auditDeliveryReplayed, object{e.ObjectKind, e.ObjectID, *e.Tenant}, map[string]any{"deliveries": n}))
 	})
 }
 
@@ -252,12 +259,19 @@ func (s *Server) rotateTargetForm(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	t, secret, err := s.targets.Rotate(r.Context(), of(r).principal.scope, id)
-	if err != nil {
+	if err := parseForm(w, r); err != nil {
 		return err
 	}
-	s.log.Info(auditTargetRotated, "request_id", of(r).id, "target", id, "who", of(r).principal.name)
-	if err := s.audit(r, auditTargetRotated, targetObject(t), nil); err != nil {
+	secret, _, err := formOnce(s, r, func(storage.Tx) (string, error) {
+		e, err := auditEntry(r, auditTargetRotated, object{}, nil)
+		if err != nil {
+			return "", err
+		}
+		_, secret, err := s.targets.Rotate(r.Context(), of(r).principal.scope, id, e)
+		s.log.Info(auditTargetRotated, "request_id", of(r).id, "target", id, "who", of(r).principal.name, "error", err)
+		return secret, err
+	})
+	if err != nil {
 		return err
 	}
 	return s.showTarget(w, r, http.StatusOK, id, secret)
@@ -268,6 +282,7 @@ type targetFormView struct {
 	Fields   []formField
 	Problems []string
 	Wrong    bool
+	Nonce    string
 }
 
 func (s *Server) newTargetPage(w http.ResponseWriter, r *http.Request) error {
@@ -287,8 +302,12 @@ func (s *Server) newTargetForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, secret, err := s.targets.Add(r.Context(), notify.Request{Tenant: cmp.Or(tenant, jobs.DefaultTenant), Name: text("name"), Kind: text("kind"), URL: text("url"),
-		Addresses: split("addresses"), Topics: split("topics"), JobKinds: split("job_kinds")})
+	ask := notify.Request{Tenant: cmp.Or(tenant, jobs.DefaultTenant), Name: text("name"), Kind: text("kind"), URL: text("url"),
+		Addresses: split("addresses"), Topics: split("topics"), JobKinds: split("job_kinds")}
+	made, _, err := formOnce(s, r, func(storage.Tx) (m secretMade[storage.Target], err error) {
+		m.What, m.Secret, err = s.addTarget(r, ask)
+		return m, err
+	})
 	var bad *invalid.Error
 	switch {
 	case errors.As(err, &bad):
@@ -298,15 +317,23 @@ func (s *Server) newTargetForm(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	s.log.Info(auditTargetAdded, "request_id", of(r).id, "target", t.ID, "kind", t.Kind, "who", who.name)
-	if err := s.audit(r, auditTargetAdded, targetObject(t), map[string]any{"name": t.Name, "kind": t.Kind}); err != nil {
-		return err
+	return s.showTarget(w, r, http.StatusCreated, made.What.ID, made.Secret)
+}
+
+// addTarget adds a target, with its entry in the log.
+func (s *Server) addTarget(r *http.Request, ask notify.Request) (t storage.Target, secret string, err error) {
+	e, err := auditEntry(r, auditTargetAdded, object{}, map[string]any{"name": ask.Name, "kind": ask.Kind})
+	if err == nil {
+		t, secret, err = s.targets.Add(r.Context(), ask, e)
 	}
-	return s.showTarget(w, r, http.StatusCreated, t.ID, secret)
+	if err == nil {
+		s.log.Info(auditTargetAdded, "request_id", of(r).id, "target", t.ID, "kind", t.Kind, "who", of(r).principal.name)
+	}
+	return t, secret, err
 }
 
 func (s *Server) showTargetForm(w http.ResponseWriter, r *http.Request, status int, given url.Values, problems []invalid.Problem) error {
-	v := targetFormView{Wrong: len(problems) > 0, Fields: []formField{
+	v := targetFormView{Wrong: len(problems) > 0, Nonce: rand.Text(), Fields: []formField{
 		{Name: "name", Label: "Name", Kind: "text", Required: true, Hint: "Small letters, digits, dots, hyphens or underscores."},
 		{Name: "kind", Label: "Who is told", Kind: "select", Options: []formOption{{Value: "webhook", Text: "a webhook"}, {Value: "mail", Text: "mail addresses"}}},
 		{Name: "url", Label: "URL of the webhook", Kind: "url", Hint: "https://… What is sent there is signed with a secret, which is shown once."},

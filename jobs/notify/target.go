@@ -59,7 +59,7 @@ var (
 // Add checks a request and adds the target. The secret of a webhook is answered
 // here and never again. Bad input is an invalid.Error, a name that is taken
 // [storage.ErrTargetExists].
-func (t *Targets) Add(ctx context.Context, r Request) (target storage.Target, plain string, err error) {
+func (t *Targets) Add(ctx context.Context, r Request, log ...storage.AuditEntry) (target storage.Target, plain string, err error) {
 	if len(r.Topics) == 0 {
 		r.Topics = []string{storage.TopicPublished, storage.TopicFailed}
 	}
@@ -80,7 +80,7 @@ func (t *Targets) Add(ctx context.Context, r Request) (target storage.Target, pl
 	}
 	target, err = t.store.AddTarget(ctx, storage.Target{
 		Tenant: r.Tenant, Name: r.Name, Kind: r.Kind, URL: r.URL, Addresses: r.Addresses, Topics: r.Topics, JobKinds: r.JobKinds,
-	}, sealed)
+	}, sealed, log...)
 	return target, plain, err
 }
 
@@ -153,7 +153,7 @@ func checkAddress(text string) error {
 
 // Rotate gives a webhook another secret, which is answered here and never
 // again. Until [BothValid] has passed, the one before signs too.
-func (t *Targets) Rotate(ctx context.Context, scope storage.Scope, id uuid.UUID) (target storage.Target, plain string, err error) {
+func (t *Targets) Rotate(ctx context.Context, scope storage.Scope, id uuid.UUID, log ...storage.AuditEntry) (target storage.Target, plain string, err error) {
 	target, err = t.store.Target(ctx, scope, id)
 	if err != nil {
 		return storage.Target{}, "", err
@@ -162,12 +162,12 @@ func (t *Targets) Rotate(ctx context.Context, scope storage.Scope, id uuid.UUID)
 		return storage.Target{}, "", invalid.New("target", target.Name, "is for mail and has no secret to rotate")
 	}
 	plain = NewSecret()
-	target, err = t.store.RotateTarget(ctx, scope, id, sealSecret(t.keys, target.URL, plain), BothValid)
+	target, err = t.store.RotateTarget(ctx, scope, id, sealSecret(t.keys, target.URL, plain), BothValid, log...)
 	return target, plain, err
 }
 
 // Test sends a target a delivery of the topic test. One that is disabled is refused: nothing would be sent.
-func (t *Targets) Test(ctx context.Context, scope storage.Scope, id uuid.UUID) (storage.Delivery, error) {
+func (t *Targets) Test(ctx context.Context, scope storage.Scope, id uuid.UUID, log ...storage.AuditEntry) (storage.Delivery, error) {
 	target, err := t.store.Target(ctx, scope, id)
 	if err != nil {
 		return storage.Delivery{}, err
@@ -183,7 +183,7 @@ func (t *Targets) Test(ctx context.Context, scope storage.Scope, id uuid.UUID) (
 	if err != nil {
 		return storage.Delivery{}, err
 	}
-	return t.store.AddTest(ctx, target, body)
+	return t.store.AddTest(ctx, target, body, log...)
 }
 
 // Find reads a target by what a person calls it: a name is one of
