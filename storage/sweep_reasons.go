@@ -39,21 +39,21 @@ func reasons() []reason {
 			name: reasonSilent, action: "condemn", from: attempts, where: "a.state IN ('running', 'sealed')", since: "a.heartbeat_at", key: "a.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Grace },
 			why: func(o SweepOptions, _ SweepItem) string {
-				return fmt.Sprintf("gave no heartbeat for more than %s", o.Grace)
+				return "gave no heartbeat" + longer(" for more than %s", o.Grace)
 			},
 		},
 		{
 			name: reasonLost, action: "delete", from: attempts, where: "a.state IN ('fenced', 'failed', 'cancelled', 'condemned') AND a.stay_until IS NULL", since: "a.finished_at", key: "a.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Quarantine },
 			why: func(o SweepOptions, it SweepItem) string {
-				return fmt.Sprintf("was %s more than %s ago and can never be published", it.State, o.Quarantine)
+				return fmt.Sprintf("was %s%s and can never be published", it.State, longer(" more than %s ago", o.Quarantine))
 			},
 		},
 		{
 			name: reasonReplaced, action: "delete", from: attempts, where: "a.state = 'superseded' AND a.stay_until IS NULL", since: "a.replaced_at", key: "a.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Superseded },
 			why: func(o SweepOptions, it SweepItem) string {
-				return fmt.Sprintf("was replaced by a newer publication more than %s ago", o.Superseded) + it.byRule()
+				return "was replaced by a newer publication" + longer(" more than %s ago", o.Superseded) + it.byRule()
 			},
 		},
 		{
@@ -76,7 +76,7 @@ func reasons() []reason {
 			where: "a_of.deleted_at IS NOT NULL AND a_of.attempt_id IS NOT NULL AND a_of.files_gone_at IS NULL AND a.stay_until IS NULL", since: "a_of.deleted_at", key: "a_of.id", bytes: "a.bytes",
 			age: func(o SweepOptions) time.Duration { return o.Superseded },
 			why: func(o SweepOptions, _ SweepItem) string {
-				return fmt.Sprintf("belongs to an export that was deleted more than %s ago", o.Superseded)
+				return "belongs to an export that was deleted" + longer(" more than %s ago", o.Superseded)
 			},
 		},
 		{ // the last one: its files go with a later run
@@ -97,9 +97,17 @@ func toCome(o SweepOptions) (reason, bool) {
 	silent := reasons()[0]
 	silent.action, silent.name = "delete", reasonLost
 	silent.why = func(o SweepOptions, _ SweepItem) string {
-		return fmt.Sprintf("will have been condemned more than %s ago and can never be published", o.Quarantine)
+		return "will have been condemned and can never be published"
 	}
 	return silent, o.Quarantine <= 0
+}
+
+// longer says for how long something is garbage already; nothing when no time has to pass.
+func longer(text string, age time.Duration) string {
+	if age <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(text, age)
 }
 
 // keepable says that a rule, a pin or a hold may keep what is garbage for this reason.

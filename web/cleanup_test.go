@@ -43,5 +43,5 @@ func TestCleanupPage(t *testing.T) {
 	w.get("/api/v1/sweeps", who).want(t, 200, `"worker":"Root (dashboard)"`)
 	w.get("/api/v1/sweep/deletions?run=x", who).want(t, 422)
 	w.get("/api/v1/sweep/deletions?after=x", who).want(t, 400)
-	w.get("/cleanup", who).want(t, 200, "Root (dashboard)", "was fenced more than")
+	w.get("/cleanup", who).want(t, 200, "Root (dashboard)", "was fenced and can never be published")
 }

@@ -31,7 +31,7 @@ func TestSchedulePages(t *testing.T) {
 		if to != "/schedules/"+name {
 			t.Fatalf("saving leads to %s", to)
 		}
-		w.get(to, who).want(t, 200, "<title>Schedule: "+name, "Europe/Berlin", "Omar", "hi &lt;b&gt;", "02:30 CE", "It has not come yet.", to+"/edit", to+"/delete")
+		w.get(to, who).want(t, 200, "<title>Schedule: "+name, "of tenant <bdi>acme</bdi>", "Europe/Berlin", "Omar", "hi &lt;b&gt;", "02:30 CE", "It has not come yet.", to+"/edit", to+"/delete")
 	}
 	w.get("/schedules", who).want(t, 200, "/schedules/new", "30 2 * * *", "02:30 CE", "none yet")
 	w.get("/schedules/nothing", who).want(t, 404)
