@@ -27,7 +27,7 @@ func (s *Scheduler) cleanUp(ctx context.Context) {
 	if err := s.store.PruneSecrets(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("prune", "error", err)
 	}
-	if _, err := s.store.PruneAudit(ctx, s.auditKeep); err != nil && ctx.Err() == nil {
+	if _, err := s.store.PruneAudit(ctx, s.auditKeep, "scheduler"); err != nil && ctx.Err() == nil {
 		s.log.Warn("prune", "error", err)
 	}
 	if err := s.store.PruneRequests(ctx); err != nil && ctx.Err() == nil {

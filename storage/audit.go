@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -174,20 +175,25 @@ const LeastAuditKept = 30 * 24 * time.Hour
 
 // PruneAudit removes entries that are older than keep, which is [LeastAuditKept]
 // at least, and links that ended longer ago than that. Zero keeps all entries.
-// It answers how many entries went.
-func (s *Store) PruneAudit(ctx context.Context, keep time.Duration) (n int64, err error) {
+// It answers how many entries went, and writes down that they did, as done by actor.
+func (s *Store) PruneAudit(ctx context.Context, keep time.Duration, actor string) (n int64, err error) {
 	_, err = s.pool.Exec(ctx, "DELETE FROM fenceline.links WHERE expires_at < clock_timestamp() - make_interval(secs => $1)", LeastAuditKept.Seconds())
 	if err != nil {
 		return 0, fmt.Errorf("prune links: %w", err)
 	}
 	for keep > 0 {
 		var part int64
-		if err := s.pool.QueryRow(ctx, "SELECT fenceline.forget_audit($1, 1000)", keep.Seconds()).Scan(&part); err != nil {
-			return n, fmt.Errorf("prune the audit log: %w", err)
+		if err = s.pool.QueryRow(ctx, "SELECT fenceline.forget_audit($1, 1000)", keep.Seconds()).Scan(&part); err != nil {
+			err = fmt.Errorf("prune the audit log: %w", err)
+			break
 		}
 		if n += part; part == 0 {
 			break
 		}
 	}
-	return n, nil
+	if n == 0 {
+		return n, err
+	}
+	e := AuditEntry{Actor: actor, ActorKind: ActorSystem, Action: "audit.pruned", ObjectKind: "audit", Details: fmt.Appendf(nil, `{"entries": %d, "older_than": %q}`, n, keep)}
+	return n, errors.Join(err, s.Audit(context.WithoutCancel(ctx), e))
 }

@@ -125,18 +125,18 @@ func TestAuditStays(t *testing.T) {
 	if err := w.tryExec("DELETE FROM fenceline.audit WHERE actor = 'Gus'"); err == nil {
 		t.Error("plain SQL deleted old entries")
 	}
-	if n, err := w.store.PruneAudit(w.ctx, 50*24*time.Hour); n != 0 || err != nil {
+	if n, err := w.store.PruneAudit(w.ctx, 50*24*time.Hour, "scheduler"); n != 0 || err != nil {
 		t.Errorf("%d entries went that were to be kept, %v", n, err)
 	}
-	if n, err := w.store.PruneAudit(w.ctx, 0); n != 0 || err != nil {
+	if n, err := w.store.PruneAudit(w.ctx, 0, "scheduler"); n != 0 || err != nil {
 		t.Errorf("%d entries went although all are kept, %v", n, err)
 	}
-	if n, err := w.store.PruneAudit(w.ctx, time.Second); n != 3 || err != nil {
+	if n, err := w.store.PruneAudit(w.ctx, time.Second, "scheduler"); n != 3 || err != nil {
 		t.Errorf("%d entries went, want the 3 that are older than a month, %v", n, err)
 	}
 	page, err := w.store.AuditLog(w.ctx, storage.Scope{All: true}, storage.AuditFilter{})
 	w.must(err)
-	if len(page.Items) != 1 || page.Items[0].ObjectID != "new" {
+	if len(page.Items) != 2 || page.Items[1].ObjectID != "new" || page.Items[0].Action != "audit.pruned" || !strings.Contains(string(page.Items[0].Details), `"entries": 3`) {
 		t.Errorf("what stays is %+v", page.Items)
 	}
 }

@@ -17,6 +17,10 @@ const (
 	auditQueueCleared   = "queue.cleared"
 	auditRestarted      = "workers.restarted"
 	auditRecovered      = "recovery.run"
+	auditKeysRotated    = "keys.rotated"
+	auditJobsPruned     = "jobs.pruned"
+	auditSigninLinked   = "signin.linked"
+	auditAuditPruned    = "audit.pruned" // by the scheduler
 
 	auditDownloaded  = "export.downloaded"
 	auditDeleted     = "export.deleted"
@@ -82,6 +86,7 @@ func auditWords() []auditWord {
 		{auditDeleted, "deleted"}, {auditRestored, "restored"}, {auditExpired, "let expire"}, {auditPinned, "pinned"}, {auditUnpinned, "unpinned"},
 		{auditHeld, "put on hold"}, {auditReleased, "took off hold"},
 		{auditQueuePaused, "paused a queue"}, {auditQueueResumed, "resumed a queue"}, {auditQueueCleared, "cleared a queue"}, {auditRestarted, "restarted the workers"}, {auditRecovered, "ran a recovery"},
+		{auditKeysRotated, "sealed values again with a key"}, {auditJobsPruned, "pruned old jobs"}, {auditSigninLinked, "made a sign-in link"}, {auditAuditPruned, "pruned the audit log"},
 		{auditMaintenanceBegun, "began maintenance"}, {auditMaintenanceEnded, "ended maintenance"}, {auditLimitChanged, "changed a limit"},
 		{auditScheduleSaved, "saved a schedule"}, {auditScheduleDeleted, "deleted a schedule"}, {auditSchedulePaused, "paused a schedule"},
 		{auditScheduleResumed, "resumed a schedule"}, {auditScheduleRun, "ran a schedule by hand"}, {auditSweepRun, "ran the clean-up"},

@@ -114,6 +114,9 @@ func TestAdministerUsers(t *testing.T) {
 	done := map[string]bool{}
 	for _, e := range must(w.store.AuditLog(w.ctx, principalAll.scope, storage.AuditFilter{Limit: 200}))(t).Items {
 		done[e.Action] = true
+		if strings.HasPrefix(e.Action, "session.") && e.Address != "127.0.0.1" {
+			t.Errorf("%s came from %q", e.Action, e.Address)
+		}
 	}
 	for _, action := range []string{auditSignedIn, auditSigninRefused, auditSessionRevoked, auditUserAdded, auditUserChanged, auditUserDisabled, auditUserEnabled, auditUserRemoved, auditPasswordSet} {
 		if !done[action] {

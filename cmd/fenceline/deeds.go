@@ -133,6 +133,11 @@ func didToUser(ctx context.Context, store *storage.Store, action string, u stora
 	return did(ctx, store, deed{action, "user", u.ID.String(), tenantOf(u.Tenant), map[string]any{"name": u.Name, "role": u.Role}})
 }
 
+// didToTarget is the entry of what is done to a target, or to a delivery of one, which is filled in with the deed.
+func didToTarget(action string) storage.AuditEntry {
+	return storage.AuditEntry{Actor: actor(), ActorKind: storage.ActorSystem, Action: action}
+}
+
 // didToFailed writes down what was done to n failed jobs, unless none of it was.
 func didToFailed(ctx context.Context, store *storage.Store, action string, scope storage.Scope, n int64, err error) error {
 	if n == 0 {

@@ -222,7 +222,8 @@ func (c *cli) queuePruneCmd() *cobra.Command {
 			}
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				p, err := store.Prune(ctx, ended, failed)
-				if err != nil {
+				d := deed{action: "jobs.pruned", kind: "job", details: map[string]any{"jobs": p.Jobs, "batches": p.Batches, "workers": p.Workers, "ended": ended.String(), "failed": failed.String()}}
+				if err := errors.Join(err, did(ctx, store, d)); err != nil {
 					return err
 				}
 				return c.print(p, func(w io.Writer) {

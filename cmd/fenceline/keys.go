@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -192,10 +193,10 @@ func (c *cli) keysRotateCmd() *cobra.Command {
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				r, err := jobs.RotateKeys(ctx, store, ring, all)
 				if err != nil {
-					return fmt.Errorf("after %s: %w", count.Of(r.Jobs, "job"), err)
+					return errors.Join(fmt.Errorf("after %s: %w", count.Of(r.Jobs, "job"), err), didRotate(ctx, store, r, 0))
 				}
 				hooks, err := notify.ResealSecrets(ctx, store, ring)
-				if err != nil {
+				if err := errors.Join(err, didRotate(ctx, store, r, hooks)); err != nil {
 					return &coded{exitPartly, err}
 				}
 				return c.printRotation(r, hooks)
@@ -204,6 +205,11 @@ func (c *cli) keysRotateCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "finished jobs too")
 	return cmd
+}
+
+// didRotate writes down what was sealed again, in many transactions.
+func didRotate(ctx context.Context, store *storage.Store, r jobs.Rotation, hooks int64) error {
+	return did(ctx, store, deed{action: "keys.rotated", kind: "key", id: r.Key, details: map[string]any{"jobs": r.Jobs, "values": r.Values, "left": r.Left, "webhooks": hooks}})
 }
 
 func (c *cli) printRotation(r jobs.Rotation, hooks int64) error {

@@ -66,6 +66,10 @@ func TestKeysAreChanged(t *testing.T) {
 	if got := asJSON[jobs.Rotation](s, "keys", "rotate"); got.Jobs != 0 || got.Left != 0 {
 		t.Errorf("again: %+v", got)
 	}
+	log := asJSON[storage.Page[storage.AuditEntry]](s, "audit", "--action", "keys.rotated")
+	if len(log.Items) != 2 || log.Items[1].ObjectID != "k2" || !strings.Contains(string(log.Items[1].Details), `"webhooks": 1`) && !strings.Contains(string(log.Items[1].Details), `"webhooks":1`) {
+		t.Errorf("the audit log tells of %+v", log.Items)
+	}
 	if out := s.ok("keys", "status"); !strings.Contains(out, "can be removed") || !strings.Contains(out, "seals new values") || strings.Contains(out, "not sealed") {
 		t.Error(out)
 	}

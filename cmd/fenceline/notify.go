@@ -80,7 +80,11 @@ func requestFlags(cmd *cobra.Command, r *notify.Request) {
 
 func (c *cli) addTarget(ctx context.Context, r notify.Request) error {
 	return c.withTargets(ctx, func(ctx context.Context, _ *storage.Store, targets *notify.Targets) error {
-		t, secret, err := targets.Add(ctx, r)
+		e, err := deed{action: "target.added", details: map[string]any{"name": r.Name, "kind": r.Kind}}.entry()
+		if err != nil {
+			return err
+		}
+		t, secret, err := targets.Add(ctx, r, e)
 		if err != nil {
 			return err
 		}
@@ -190,7 +194,7 @@ func (c *cli) notifyRemoveCmd() *cobra.Command {
 		if !yes {
 			return usageError("this removes target %s and all its deliveries, also those that still wait; add --yes", t.Name)
 		}
-		if err := store.RemoveTarget(ctx, everything, t.ID); err != nil {
+		if err := store.RemoveTarget(ctx, everything, t.ID, didToTarget("target.removed")); err != nil {
 			return err
 		}
 		return c.print(map[string]any{"removed": t.ID}, func(w io.Writer) { fmt.Fprintln(w, "removed", t.Name) })
@@ -201,7 +205,7 @@ func (c *cli) notifyRemoveCmd() *cobra.Command {
 
 func (c *cli) notifyEnableCmd() *cobra.Command {
 	return c.onTarget("enable", "Tell a target again, also of what waits since it was disabled", func(ctx context.Context, store *storage.Store, _ *notify.Targets, t storage.Target) error {
-		t, err := store.EnableTarget(ctx, everything, t.ID)
+		t, err := store.EnableTarget(ctx, everything, t.ID, didToTarget("target.enabled"))
 		if err != nil {
 			return err
 		}
@@ -211,7 +215,7 @@ func (c *cli) notifyEnableCmd() *cobra.Command {
 
 func (c *cli) notifyDisableCmd() *cobra.Command {
 	return c.onTarget("disable", "Stop telling a target; what waits for it waits on", func(ctx context.Context, store *storage.Store, _ *notify.Targets, t storage.Target) error {
-		t, err := store.DisableTarget(ctx, everything, t.ID, "by an operator")
+		t, err := store.DisableTarget(ctx, everything, t.ID, "by an operator", didToTarget("target.disabled"))
 		if err != nil {
 			return err
 		}
@@ -221,7 +225,7 @@ func (c *cli) notifyDisableCmd() *cobra.Command {
 
 func (c *cli) notifyRotateCmd() *cobra.Command {
 	return c.onTarget("rotate", "Give a webhook a new secret; for a day the old one signs too", func(ctx context.Context, _ *storage.Store, targets *notify.Targets, t storage.Target) error {
-		t, secret, err := targets.Rotate(ctx, everything, t.ID)
+		t, secret, err := targets.Rotate(ctx, everything, t.ID, didToTarget("target.rotated"))
 		if err != nil {
 			return err
 		}
@@ -232,7 +236,7 @@ func (c *cli) notifyRotateCmd() *cobra.Command {
 func (c *cli) notifyTestCmd() *cobra.Command {
 	var wait time.Duration
 	cmd := c.onTarget("test", "Send a target a test and say what came of it", func(ctx context.Context, store *storage.Store, targets *notify.Targets, t storage.Target) error {
-		d, err := targets.Test(ctx, everything, t.ID)
+		d, err := targets.Test(ctx, everything, t.ID, didToTarget("target.tested"))
 		if err != nil {
 			return err
 		}
@@ -389,7 +393,7 @@ func (c *cli) replayOne(ctx context.Context, store *storage.Store, scope storage
 	if err != nil {
 		return err
 	}
-	d, err := store.ReplayDelivery(ctx, scope, id)
+	d, err := store.ReplayDelivery(ctx, scope, id, didToTarget("delivery.replayed"))
 	if err != nil {
 		return err
 	}
@@ -411,7 +415,11 @@ func (c *cli) replayDead(ctx context.Context, store *storage.Store, scope storag
 		})
 	}
 	n, err := store.ReplayDead(ctx, scope, target)
-	if err != nil {
+	d := deed{action: "delivery.replayed", kind: "target", tenant: scope.Tenant, details: map[string]any{"deliveries": n}}
+	if target != uuid.Nil {
+		d.id = target.String()
+	}
+	if err := errors.Join(err, did(ctx, store, d)); err != nil {
 		return err
 	}
 	when, err := sentWhen(ctx, store, target)

@@ -157,7 +157,11 @@ func newSigninLink(ctx context.Context, store *storage.Store, user uuid.UUID, ba
 	if err != nil {
 		return "", err
 	}
-	return base + "/signin?token=" + url.QueryEscape(secret), nil
+	d := deed{action: "signin.linked", kind: "user"}
+	if user != uuid.Nil {
+		d.id = user.String()
+	}
+	return base + "/signin?token=" + url.QueryEscape(secret), did(ctx, store, d)
 }
 
 func (c *cli) signinCmd() *cobra.Command {
