@@ -76,7 +76,7 @@ func (w *world) rowCounts() map[string]int64 {
 	counts := map[string]int64{}
 	must(0, w.store.Transaction(w.ctx, func(tx storage.Tx) error {
 		var names []string
-		err := tx.Raw(`SELECT relname FROM pg_class WHERE relnamespace = 'fenceline'::regnamespace AND relkind = 'r' AND relname NOT IN ('audit', 'requests', 'retention_changes', 'sweeps')
+		err := tx.Raw(`SELECT relname FROM pg_class WHERE relnamespace = 'fenceline'::regnamespace AND relkind = 'r' AND relname NOT IN ('audit', 'requests', 'retention_changes', 'sweeps', 'news')
 			AND relname NOT LIKE 'stats%'`).Scan(&names).Error
 		for _, name := range names {
 			var n int64
