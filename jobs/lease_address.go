@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -42,7 +44,7 @@ func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Lea
 		return nil, nil, err
 	}
 	if !several {
-		r, err := OpenRedis(ctx, address, o.Prefix)
+		r, err := OpenRedis(ctx, address, o.Prefix, o.dial)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -56,6 +58,7 @@ func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Lea
 			end()
 			return nil, nil, err
 		}
+		o.dial(&a.options)
 		c := redis.NewUniversalClient(&a.options)
 		clients = append(clients, c)
 		if err := c.Ping(ctx).Err(); err != nil {
@@ -67,6 +70,33 @@ func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Lea
 		return nil, nil, fmt.Errorf("connect to more than half of %d Redis servers: %w: %w", len(nodes), storage.ErrUnreachable, errors.Join(failures...))
 	}
 	return NewRedisLeaser(o, clients...), end, nil
+}
+
+// dial lets a client of Redis use Dial. A client that is given a dialer leaves to
+// it what its own does: to give up in time, and TLS.
+func (o LeaseOptions) dial(u *redis.UniversalOptions) {
+	if o.Dial == nil {
+		return
+	}
+	secret, limit := u.TLSConfig, u.DialTimeout
+	u.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		conn, err := o.Dial(ctx, network, address)
+		if err != nil || secret == nil {
+			return conn, err
+		}
+		conf := secret.Clone()
+		if conf.ServerName == "" {
+			conf.ServerName, _, _ = net.SplitHostPort(address) // the client makes it of a host and a port
+		}
+		encrypted := tls.Client(conn, conf)
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			_ = conn.Close() // what it says would tell less
+			return nil, fmt.Errorf("encrypt the connection: %w", err)
+		}
+		return encrypted, nil
+	}
 }
 
 // redlockNodes are the addresses of the servers of a redlock address; false when it is none.

@@ -21,7 +21,7 @@ type PostgresLeaser struct {
 // OpenPostgresLeaser keeps leases in the PostgreSQL at a URL, which must not lead to
 // a pooler. end does nothing: each lease ends its own connection.
 func OpenPostgresLeaser(ctx context.Context, address string, o LeaseOptions) (l Leaser, end func(), err error) {
-	locks, err := storage.OpenSessionLocks(ctx, address, o.Owner, o.TTL)
+	locks, err := storage.OpenSessionLocks(ctx, address, o.Owner, o.TTL, o.Dial)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,10 @@ type LeaseOptions struct {
 	Prefix string
 	// TTL is how long a lease lives without a renewal.
 	TTL time.Duration
+	// Dial makes every connection to the service, also to the addresses that the service answers with; nil
+	// is the system's. Names and encryption are not its business: TLS is spoken over what it answers. It must
+	// give up when its context ends, and be safe for concurrent use.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
 // RedisLeaser keeps leases as keys in Redis: SET NX PX with a random owner,
@@ -42,7 +47,7 @@ type RedisLeaser struct {
 }
 
 // NewRedisLeaser keeps leases at one Redis of any kind, or at several independent
-// ones. The caller closes the clients.
+// ones. The caller closes the clients, which have a way to dial of their own.
 func NewRedisLeaser(o LeaseOptions, clients ...redis.UniversalClient) *RedisLeaser {
 	pools := make([]redsyncredis.Pool, len(clients))
 	for i, c := range clients {

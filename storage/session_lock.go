@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +26,9 @@ const idleLimitSince = 140000
 // OpenSessionLocks prepares locks that live for ttl without a sign of life. owner
 // is shown as the name of the session's application, of which PostgreSQL keeps 63
 // bytes. A pooler in between is refused: it deals out sessions, and the lock would
-// belong to whoever gets this one next.
-func OpenSessionLocks(ctx context.Context, url, owner string, ttl time.Duration) (*SessionLocks, error) {
+// belong to whoever gets this one next. dial makes the connections, below their
+// encryption; nil is the system's.
+func OpenSessionLocks(ctx context.Context, url, owner string, ttl time.Duration, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*SessionLocks, error) {
 	conf, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, badURL("LEASE_URL", err)
@@ -35,6 +37,9 @@ func OpenSessionLocks(ctx context.Context, url, owner string, ttl time.Duration)
 	conf.DefaultQueryExecMode = pgx.QueryExecModeExec
 	if conf.ConnectTimeout == 0 {
 		conf.ConnectTimeout = ttl
+	}
+	if dial != nil {
+		conf.DialFunc = dial
 	}
 	between, shared, err := lookForPooler(ctx, conf)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/fenceline/fenceline/jobs"
 	"github.com/fenceline/fenceline/jobs/lease/address"
@@ -64,6 +66,9 @@ func Open(ctx context.Context, text string, o jobs.LeaseOptions) (l jobs.Leaser,
 		ttl += time.Second
 	}
 	conf.DialTimeout = ttl
+	if o.Dial != nil {
+		conf.DialOptions = append(conf.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return o.Dial(ctx, "tcp", address) }))
+	}
 	client, err := clientv3.New(conf)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to etcd: %w", reached(err))

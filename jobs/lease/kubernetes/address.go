@@ -40,6 +40,7 @@ func Open(ctx context.Context, address string, o jobs.LeaseOptions) (l jobs.Leas
 	if err != nil {
 		return nil, nil, err
 	}
+	config.Dial = o.Dial
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare to connect to Kubernetes: %w", err)

@@ -63,6 +63,7 @@ func Run(t *testing.T, b Backend) {
 		"a killed holder is followed":          killedHolder,
 		"a frozen holder is followed":          frozenHolder,
 		"who holds it":                         holderIsTold,
+		"it dials as it is told":               dialsAsTold,
 	}
 	for name, play := range healthy {
 		t.Run(name, func(t *testing.T) {

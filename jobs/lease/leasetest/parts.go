@@ -1,9 +1,12 @@
 package leasetest
 
 import (
+	"context"
 	"errors"
+	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +110,56 @@ func holderIsTold(t *testing.T, st *stage) {
 	}
 	if got.Order != lease.Order() {
 		t.Errorf("the holder's order is %q, the lease's %q", got.Order, lease.Order())
+	}
+}
+
+// dialsAsTold ends what the given way to dial made: nothing may reach the service by another.
+func dialsAsTold(t *testing.T, st *stage) {
+	w := &wires{}
+	o := st.options("a")
+	o.Dial = w.dial
+	l, end, err := st.Open(t.Context(), st.server.URL(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	lease := take(t, l, "x")
+	w.cut()
+	lost(t, lease)
+	if _, err := l.Acquire(t.Context(), "y"); err == nil || errors.Is(err, jobs.ErrLeaseBusy) {
+		t.Errorf("acquire without a connection: %v; want an error that is not busy", err)
+	}
+	follow(t, st.leaser(t, "b"), "x")
+}
+
+// wires are connections that can be cut.
+type wires struct {
+	mu    sync.Mutex
+	over  bool
+	conns []net.Conn
+}
+
+func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		_ = conn.Close() // nothing was said
+		return nil, errors.New("the wire is cut")
+	}
+	w.conns = append(w.conns, conn)
+	return conn, nil
+}
+
+func (w *wires) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	for _, c := range w.conns {
+		_ = c.Close() // it may be closed
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 type ensemble struct {
 	hosts  []string
 	ttl    time.Duration
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	digest []byte // USER:PASSWORD, or nil
 	acl    []zk.ACL
 }
@@ -49,7 +50,7 @@ func (quiet) Printf(string, ...any) {}
 // session opens one, or fails when ctx ends.
 func (e *ensemble) session(ctx context.Context) (*session, error) {
 	s := &session{lost: make(chan error, 1), opened: make(chan struct{})}
-	s.line.limit = e.ttl
+	s.line.limit, s.line.system = e.ttl, e.dial
 	var err error
 	s.conn, s.events, err = zk.Connect(e.hosts, e.ttl, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
 		zk.WithDialer(s.line.dial), zk.WithEventCallback(s.happened))
@@ -145,7 +146,8 @@ func ask[T any](ctx context.Context, call func() (T, error)) (T, error) {
 // frozen server for ten times as long as a session lives, and does not tell how
 // long that is; here it waits no longer than a lease, and the answer is read.
 type line struct {
-	limit time.Duration
+	limit  time.Duration
+	system func(ctx context.Context, network, address string) (net.Conn, error) // makes connections
 
 	mu    sync.Mutex
 	conn  net.Conn
@@ -160,7 +162,9 @@ const greeting = 12
 var errOver = errors.New("the session has been ended")
 
 func (l *line) dial(network, addr string, wait time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, addr, wait)
+	ctx, cancel := context.WithTimeout(context.Background(), wait) // the client gives none
+	defer cancel()
+	conn, err := l.system(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -74,7 +75,10 @@ func Open(ctx context.Context, text string, o jobs.LeaseOptions) (l jobs.Leaser,
 	if root == "" {
 		root = usualRoot
 	}
-	z := &Leaser{ensemble: ensemble{hosts: a.Hosts, ttl: o.TTL, acl: zk.WorldACL(zk.PermAll)}, root: "/" + root, prefix: o.Prefix, owner: o.Owner}
+	z := &Leaser{ensemble: ensemble{hosts: a.Hosts, ttl: o.TTL, dial: o.Dial, acl: zk.WorldACL(zk.PermAll)}, root: "/" + root, prefix: o.Prefix, owner: o.Owner}
+	if z.dial == nil {
+		z.dial = new(net.Dialer).DialContext
+	}
 	if a.User != "" {
 		z.digest, z.acl = []byte(a.User+":"+a.Password), zk.DigestACL(zk.PermAll, a.User, a.Password)
 	}
