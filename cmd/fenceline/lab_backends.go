@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -209,50 +208,4 @@ func hasPostgres() error {
 		return errors.New("PostgreSQL is not installed here")
 	}
 	return nil
-}
-
-// labPorts are those that an address means when it names none, by its scheme. Others cannot be led through a proxy:
-// they are encrypted for a name, or lead on to addresses of their own.
-func labPorts() map[string]string {
-	return map[string]string{"redis": "6379", "redlock": "6379", "postgres": "5432", "postgresql": "5432", "etcd": "2379", "zookeeper": "2181"}
-}
-
-// canBeLed is whether proxies can be put before the servers of an address.
-func canBeLed(address string) bool {
-	scheme, rest, _ := strings.Cut(address, "://")
-	return labPorts()[scheme] != "" && !strings.Contains(rest, "sslmode=verify")
-}
-
-// throughProxies puts a proxy before each server of an address that can be led.
-func throughProxies(address string) (led string, proxies []*labProxy, err error) {
-	scheme, rest, _ := strings.Cut(address, "://")
-	port := labPorts()[scheme]
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	user, hosts := "", rest[:end]
-	if i := strings.LastIndexByte(hosts, '@'); i >= 0 {
-		user, hosts = hosts[:i+1], hosts[i+1:]
-	}
-	var names []string
-	for host := range strings.SplitSeq(hosts, ",") {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
-		}
-		p, err := startProxy(host)
-		if err != nil {
-			closeAll(proxies)
-			return "", nil, err
-		}
-		proxies = append(proxies, p)
-		names = append(names, p.addr())
-	}
-	return scheme + "://" + user + strings.Join(names, ",") + rest[end:], proxies, nil
-}
-
-func closeAll(proxies []*labProxy) {
-	for _, p := range proxies {
-		p.close()
-	}
 }

@@ -48,6 +48,7 @@ const askEvery = 40 * time.Millisecond
 type labBrief struct {
 	Label    string
 	Lease    string // address, or none
+	Route    labRoute
 	Database string // where the account is
 	Account  string // and name of the lease
 	Prefix   string
@@ -92,7 +93,7 @@ func (c *cli) hold(ctx context.Context, b labBrief, in *bufio.Reader) error {
 	}
 	defer store.Close()
 	h.account = store.LabAccount(b.Account)
-	leaser, end, err := openLabLeaser(ctx, b.Lease, jobs.LeaseOptions{Owner: "lab " + b.Label, Prefix: b.Prefix, TTL: b.TTL})
+	leaser, end, err := openLabLeaser(ctx, b.Lease, jobs.LeaseOptions{Owner: "lab " + b.Label, Prefix: b.Prefix, TTL: b.TTL, Dial: b.Route.dialer()})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type labStory struct {
 	account *storage.LabAccount
 	id      string // of the account and the lease
 	a, b    *labHand
-	proxies []*labProxy
+	proxy   *labProxy // that A goes through; nil when it goes straight
 	// A and B reach the service at these addresses.
 	addressA, addressB string
 	failover           *labReplica
@@ -77,20 +77,21 @@ func (h *labHand) end() {
 	_ = h.stop(5 * time.Second)
 }
 
-// hand starts a holder.
-func (s *labStory) hand(ctx context.Context, label, address string, less int64) (*labHand, error) {
+// hand starts a holder with a brief, to which it adds what is the same for both.
+func (s *labStory) hand(ctx context.Context, b labBrief) (*labHand, error) {
+	b.Database, b.Account, b.Prefix, b.TTL = s.servers.scratch, s.id, s.id+":", s.lease
 	in, orders, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", label, err)
+		return nil, fmt.Errorf("start %s: %w", b.Label, err)
 	}
 	defer in.Close()
-	w, err := spawnSelf(ctx, label, in, []string{"GOMAXPROCS=1"}, "lab", "holder")
+	w, err := spawnSelf(ctx, b.Label, in, []string{"GOMAXPROCS=1"}, "lab", "holder")
 	if err != nil {
 		_ = orders.Close()
 		return nil, err
 	}
 	h := &labHand{w, orders}
-	brief, err := json.Marshal(labBrief{Label: label, Lease: address, Database: s.servers.scratch, Account: s.id, Prefix: s.id + ":", TTL: s.lease, Less: less})
+	brief, err := json.Marshal(b)
 	if err == nil {
 		err = h.do(string(brief))
 	}
@@ -110,10 +111,14 @@ func (s *labStory) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.a, err = s.hand(ctx, labA, s.addressA, labLessA); err != nil {
+	a := labBrief{Label: labA, Lease: s.addressA, Less: labLessA}
+	if s.proxy != nil {
+		a.Route = s.proxy.route()
+	}
+	if s.a, err = s.hand(ctx, a); err != nil {
 		return err
 	}
-	if s.b, err = s.hand(ctx, labB, s.addressB, labLessB); err != nil {
+	if s.b, err = s.hand(ctx, labBrief{Label: labB, Lease: s.addressB, Less: labLessB}); err != nil {
 		return err
 	}
 	if err := s.hears(ctx, s.a, heldReady); err != nil {
@@ -125,7 +130,9 @@ func (s *labStory) open(ctx context.Context) (err error) {
 func (s *labStory) close() {
 	s.a.end()
 	s.b.end()
-	closeAll(s.proxies)
+	if s.proxy != nil {
+		s.proxy.close()
+	}
 	if s.failover != nil {
 		s.failover.close()
 	}

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/fenceline/fenceline/jobs/processtest"
@@ -42,7 +43,11 @@ func (c config) url(scheme, hosts, path string, query url.Values) string {
 		query = url.Values{}
 	}
 	if c.tls != nil {
-		scheme = "rediss" + scheme[len("redis"):]
+		if rest, ok := strings.CutPrefix(scheme, "redis"); ok {
+			scheme = "rediss" + rest
+		} else {
+			scheme += "s" // of redlock
+		}
 		query.Set("ca", c.tls.CA)
 		query.Set("cert", c.tls.Cert)
 		query.Set("key", c.tls.Key)
