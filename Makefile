@@ -78,12 +78,11 @@ chaos:
 model:
 	go test -run '^TestModel$$' -count=1 -timeout 30m -v ./storage/protocol -args -model.attempts=3
 
-# With the backends of this build and those that are given, as in:
-# make lab TAGS=etcd,zookeeper LAB='etcd zookeeper'
-TAGS =
+# With servers of the lab's own, or with those that are given. The row of Kubernetes is of a real API server:
+# make lab LAB='kubernetes=kubernetes://NAMESPACE?kubeconfig=PATH'
 LAB =
 lab: tools
-	go test -tags '$(TAGS)' -run '^TestLab$$' -count=1 ./cmd/fenceline -args -lab '$(LAB)' -update
+	go test -run '^TestLab$$' -count=1 ./cmd/fenceline -args -lab '$(LAB)' -update
 
 # The build tags of services that hand out leases. That the program builds with
 # them is part of `make test`, and so are their packages; this plays the program.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"io"
@@ -14,29 +15,39 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/fenceline/fenceline/jobs/lease/kubernetestest"
 	"github.com/fenceline/fenceline/jobs/redistest"
 	"github.com/fenceline/fenceline/storage"
 )
 
-var labMore = flag.String("lab", "", "further backends for TestLab, such as etcd=etcd://127.0.0.1:2379; with -update their rows of the README are written too")
+var labGiven = flag.String("lab", "", "addresses for TestLab instead of servers of its own, such as kubernetes=kubernetes://NAMESPACE?kubeconfig=PATH")
 
 // The lab shows on each backend what its lease does, and that the fence is right
-// whatever it does. The README's table is what it showed.
+// whatever it does. The README's table is what it showed. Every build plays the
+// backends that it has; those that need a client of their own are played by one with all of them.
 func TestLab(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, redistest.Shared(t))
-	const lease = 3 * time.Second
-	names := append([]string{leaseRedis, "redlock", leasePostgres, leaseNone}, strings.Fields(*labMore)...)
-	r := s.labRuns(append(names, "--lease", lease.String(), "--save")...)
-	if !r.Held || len(r.Runs) != len(names) || r.LeaseMS != lease.Milliseconds() {
-		t.Errorf("held: %t, %d backends, lease %d ms, failed: %q", r.Held, len(r.Runs), r.LeaseMS, r.Failed)
-	}
+	var mu sync.Mutex
+	var runs []storage.LabRun
+	t.Run("all", func(t *testing.T) { // ends when both have
+		for _, played := range labPrograms(t) {
+			t.Run(strings.Join(played.names, " "), func(t *testing.T) {
+				t.Parallel()
+				list := s.playsAll(t, played)
+				mu.Lock()
+				defer mu.Unlock()
+				runs = append(runs, list...)
+			})
+		}
+	})
 	var skipped []string
 	rows := map[string][]string{}
-	for _, run := range r.Runs {
+	for _, run := range runs {
 		rows[run.Backend] = labRow(run)
 		for _, f := range run.Faults {
 			if f.Skipped != "" {
@@ -46,25 +57,72 @@ func TestLab(t *testing.T) {
 			checkStory(t, run, f)
 		}
 	}
-	for _, want := range []string{"redlock failover", "postgres failover", "none failover", "none cut", "none release"} {
-		if !slices.Contains(skipped, want) {
-			t.Errorf("%s was played", want)
-		}
-	}
-	for _, not := range []string{"redis failover", "redis cut", "redlock cut", "postgres cut", "none pause", "none kill"} {
-		if slices.Contains(skipped, not) {
-			t.Errorf("%s was not played", not)
-		}
+	slices.Sort(skipped)
+	want := []string{"etcd failover", "kubernetes failover", "none cut", "none failover", "none release", "postgres failover", "redlock failover", "zookeeper failover"}
+	if *labGiven == "" && !slices.Equal(skipped, want) {
+		t.Errorf("not played were %q, want %q", skipped, want)
 	}
 	checkLabTable(t, rows)
-	s.savedAs(r.Runs)
+	s.savedAs(runs)
+}
+
+// labProgram is a build of the program and the backends that it plays.
+type labProgram struct {
+	path        func() (string, error)
+	names, args []string
+}
+
+// labPrograms play all backends between them. Kubernetes has no program that could be started everywhere; what stands in for it compares
+// versions as the real one does.
+func labPrograms(t *testing.T) []labProgram {
+	t.Helper()
+	dir := t.TempDir()
+	withAll := func() (string, error) { return build(dir, func(leaseBackend) bool { return true }) }
+	given := map[string]string{}
+	for _, arg := range strings.Fields(*labGiven) {
+		name, _, _ := strings.Cut(arg, "=")
+		given[name] = arg
+	}
+	usual, full := labProgram{path: binary}, labProgram{path: withAll}
+	for _, b := range labBackends() {
+		arg := cmp.Or(given[b.name], b.name)
+		if b.start == nil && arg == b.name {
+			arg += "=" + kubernetestest.Start(t).URL()
+		}
+		p := &usual
+		if len(b.schemes) > 0 {
+			if service, _ := leaseBackendOf(b.schemes[0]); service.tag != "" {
+				p = &full
+			}
+		}
+		p.names, p.args = append(p.names, b.name), append(p.args, arg)
+	}
+	return []labProgram{usual, full}
+}
+
+// playsAll plays every fault on the backends of a program.
+func (s site) playsAll(t *testing.T, p labProgram) []storage.LabRun {
+	s.t = t
+	const lease = 3 * time.Second
+	path, err := p.path()
+	s.must(err)
+	r := s.labRunsOf(path, append(p.args, "--lease", lease.String(), "--save")...)
+	if !r.Held || len(r.Runs) != len(p.names) || r.LeaseMS != lease.Milliseconds() {
+		t.Errorf("held: %t, %d backends, lease %d ms, failed: %q", r.Held, len(r.Runs), r.LeaseMS, r.Failed)
+	}
+	return r.Runs
 }
 
 // labRuns runs the lab as a process of its own: it starts this program again.
-func (s *site) labRuns(args ...string) (r labReport) {
+func (s *site) labRuns(args ...string) labReport {
 	s.t.Helper()
 	path, err := binary()
 	s.must(err)
+	return s.labRunsOf(path, args...)
+}
+
+func (s *site) labRunsOf(path string, args ...string) (r labReport) {
+	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), path, append([]string{"lab", "--json"}, args...)...)
 	cmd.Dir, cmd.SysProcAttr = s.dir, processAttributes()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + os.TempDir()}
@@ -152,13 +210,17 @@ func checkLabTable(t *testing.T, rows map[string][]string) {
 	if !ok1 || !ok2 {
 		t.Fatal("the README has no place for the table of the lab")
 	}
-	table := labMarkdown(rows, old)
 	if *update {
+		if !strings.Contains(*labGiven, "kubernetes=") {
+			delete(rows, "kubernetes") // the row is of a real API server
+		}
+		table := labMarkdown(rows, old)
 		if err := os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
+	table := labMarkdown(rows, old)
 	times := regexp.MustCompile(`\d+(\.\d+)? m?s\b`)
 	if times.ReplaceAllString(old, "T") != times.ReplaceAllString(table, "T") {
 		t.Errorf("the README says\n%s, and the lab\n%s; run this test with -update", old, table)

@@ -42,10 +42,15 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return build(dir, func(b leaseBackend) bool { return b.open != nil })
+})
+
+// build compiles the program in a folder, with the clients of some of the services that need a tag.
+func build(dir string, with func(leaseBackend) bool) (string, error) {
 	path := filepath.Join(dir, "fenceline")
 	var tags []string
 	for _, b := range leaseBackends() {
-		if b.open != nil && b.tag != "" {
+		if b.tag != "" && with(b) {
 			tags = append(tags, b.tag)
 		}
 	}
@@ -54,7 +59,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return path, nil
-})
+}
 
 // site is a deployment for one test: servers of its own and a folder.
 type site struct {
