@@ -107,6 +107,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	p.batchScenes()
 	p.scheduleScenes()
 	p.queueScenes()
+	p.labScenes()
 	p.noticeScenes()
 	p.keepScenes()
 	p.cleanupScenes()
@@ -334,6 +335,15 @@ func (p *probe) queueScenes() {
 		scene{operation: "GET /api/v1/queues", who: p.acme, status: 403},
 		scene{operation: "POST /api/v1/queues/{name}/resume", fill: "mail", status: 200},
 		scene{operation: "GET /api/v1/workers", status: 200},
+	)
+}
+
+func (p *probe) labScenes() {
+	p.t.Helper()
+	p.playLab()
+	p.playAll(
+		scene{operation: "GET /api/v1/lab", status: 200},
+		scene{operation: "GET /api/v1/lab", who: p.acme, status: 200}, // nothing in it is anybody's
 	)
 }
 

@@ -113,7 +113,7 @@ func (w *world) samples() map[string][]string {
 		"/queues": {"/queues"}, "/batches": {"/batches"}, "/batches/{id}": {"/batches/" + batch}, "/schedules": {"/schedules"}, "/schedules/-/new": {"/schedules/-/new"},
 		"/schedules/{name}": {"/schedules/nightly-7"}, "/schedules/{name}/edit": {"/schedules/nightly-7/edit"},
 		"/api/v1/jobs": {"/api/v1/jobs", "/api/v1/jobs?state=failed"}, "/api/v1/jobs/{id}": {"/api/v1/jobs/" + job}, "/api/v1/failed": {"/api/v1/failed"},
-		"/api/v1/failed/groups": {"/api/v1/failed/groups"}, "/api/v1/queues": {"/api/v1/queues"}, "/api/v1/workers": {"/api/v1/workers"}, "/api/v1/exports": {"/api/v1/exports"},
+		"/api/v1/failed/groups": {"/api/v1/failed/groups"}, "/api/v1/queues": {"/api/v1/queues"}, "/api/v1/lab": {"/api/v1/lab"}, "/api/v1/workers": {"/api/v1/workers"}, "/api/v1/exports": {"/api/v1/exports"},
 		"/api/v1/exports/{id}": {"/api/v1/exports/" + export}, "/api/v1/reports": {"/api/v1/reports"}, "/api/v1/invoices/schema": {"/api/v1/invoices/schema"},
 		"/api/v1/series/{name}": {"/api/v1/series/INV?tenant=acme"}, "/api/v1/batches": {"/api/v1/batches"}, "/api/v1/batches/{id}": {"/api/v1/batches/" + batch},
 		"/api/v1/schedules": {"/api/v1/schedules"}, "/api/v1/schedules/{name}": {"/api/v1/schedules/nightly-7"}, "/api/v1/schedules/{name}/runs": {"/api/v1/schedules/nightly-7/runs"},

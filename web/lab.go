@@ -10,9 +10,21 @@ import (
 )
 
 // labRoutes are the part of the table about the lab of leases. What it shows is of
-// no tenant and holds no address, so everybody who is signed in may look.
+// no tenant and holds no address, so everybody who is let in may look.
 func (s *Server) labRoutes() []route {
-	return []route{{"GET", "/lab", signedIn, storage.VerbView, s.labPage}}
+	return []route{
+		{"GET", "/lab", signedIn, storage.VerbView, s.labPage},
+		{"GET", "/api/v1/lab", api, storage.VerbView, s.apiLab},
+	}
+}
+
+// apiLab lists the last result of each backend.
+func (s *Server) apiLab(w http.ResponseWriter, r *http.Request) error {
+	runs, err := s.store.LabRuns(r.Context())
+	if err != nil {
+		return err
+	}
+	return respond(w, http.StatusOK, map[string]any{"items": append([]storage.LabRun{}, runs...)}) // none is a list too
 }
 
 // labView is the page of the lab: what each fault did on one backend.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,20 @@ func TestLabPage(t *testing.T) {
 		t.Error("without a choice it does not show redis")
 	}
 	w.get("/lab?backend=nothing", who).want(t, 404)
+}
+
+// The API answers what the lab kept, to whoever may look at anything.
+func TestLabInTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	who := w.personAs("Vic", own, storage.RoleViewer)
+	w.get("/api/v1/lab", who).want(t, 200, `"items":[]`)
+	runs := w.playLab()
+	slices.SortFunc(runs, func(a, b storage.LabRun) int { return strings.Compare(a.Backend, b.Backend) })
+	got := decode[struct{ Items []storage.LabRun }](t, w.get("/api/v1/lab", who).want(t, 200)).Items
+	if !reflect.DeepEqual(got, runs) {
+		t.Errorf("it answers %+v\nwant %+v", got, runs)
+	}
 }
 
 // Whatever a fault did, its picture says what counts, its texts do not cover each other, and all of it is inside.
