@@ -12,10 +12,13 @@ type Outcome struct {
 const (
 	Begun          = "begun"
 	NotDue         = "not_due"
+	Held           = "held"
 	Gone           = "gone"
 	Unknown        = "unknown"
 	Stale          = "stale"
 	SequenceBehind = "sequence_behind"
+	RecoveryNeeded = "recovery_needed"
+	Unsafe         = "unsafe"
 	Exists         = "exists"  // the file's name is taken
 	Created        = "created" // the file
 	Granted        = "granted" // the snapshot
@@ -36,6 +39,10 @@ func (w *World) Begin(j JobID, order int64) (AttemptID, Outcome) {
 		job.State, job.Error = JobFailed, "the export was deleted"
 		w.outbox = append(w.outbox, Notice{"job.failed", j, 0})
 		return 0, Outcome{Is: Gone}
+	}
+	if w.closed() { // its token could be one that was given out before
+		job.Generation++
+		return 0, Outcome{Is: Held}
 	}
 	w.sequence++
 	if w.sequence <= e.Issued || w.tokenTaken(w.sequence) {

@@ -39,7 +39,8 @@
 //
 // # What is not in it
 //
-// Time: an attempt has been silent for too long or it has not, a job is due or it is
+// What tells a database that it was restored: it knows, or the files have heard of a
+// token that it does not know. Time: an attempt has been silent for too long or it has not, a job is due or it is
 // not, and tests decide which. Leases and Redis: no law depends on them (L9); the order
 // of a lease is kept with its attempt and never looked at. The sizes and hashes of
 // files: a file is there or it is not. Transactions that are rolled back: they have

@@ -26,6 +26,10 @@ const (
 	RowCheck
 	// CondemnAll means that recovery after a restore condemns all unfinished attempts.
 	CondemnAll
+	// Raise means that recovery lets tokens go on above every one that has left a trace.
+	Raise
+	// EpochCheck refuses tokens, publications and clean-ups from a restore until recovery is done.
+	EpochCheck
 	// Keep means that the clean-up leaves replaced publications alone while a copy of the database is in store.
 	Keep
 	// Idle means that the clean-up rests from the start of a restore until recovery is done.
@@ -37,7 +41,8 @@ func Guards() []NamedGuard {
 	return []NamedGuard{
 		{RowLock, "RowLock"}, {TokenCheck, "TokenCheck"}, {JobFence, "JobFence"}, {EndFence, "EndFence"},
 		{LateSnapshot, "LateSnapshot"}, {SnapshotCheck, "SnapshotCheck"}, {Condemn, "Condemn"}, {Verdict, "Verdict"},
-		{RowCheck, "RowCheck"}, {CondemnAll, "CondemnAll"}, {Keep, "Keep"}, {Idle, "Idle"},
+		{RowCheck, "RowCheck"}, {CondemnAll, "CondemnAll"}, {Raise, "Raise"}, {EpochCheck, "EpochCheck"},
+		{Keep, "Keep"}, {Idle, "Idle"},
 	}
 }
 

@@ -59,6 +59,7 @@ func (l *Laws) Check(w *World, by AttemptID) *Violation {
 	for e := range w.exports {
 		l.checkExport(w, ExportID(e))
 	}
+	l.checkTokens(w)
 	for a := range l.files {
 		if l.files[a].present && !w.places[a].present && !l.files[a].garbage {
 			l.broken(7, "the file of attempt %d was deleted, which is %q", a, w.attempts[a].State)
@@ -82,7 +83,7 @@ func (l *Laws) broken(law int, format string, args ...any) {
 // checkExport is for L1, L2 and L3.
 func (l *Laws) checkExport(w *World, e ExportID) {
 	now := &w.exports[e]
-	if now.Current != 0 && !w.places[now.Current].present && !now.Deleted {
+	if now.Current != 0 && !w.places[now.Current].present && !now.Deleted && !now.FilesLost {
 		l.broken(1, "the pointer of export %d names attempt %d, whose file is gone", e, now.Current)
 	}
 	if int(e) >= len(l.exports) {
@@ -100,6 +101,18 @@ func (l *Laws) checkExport(w *World, e ExportID) {
 	}
 	if asOf := w.attempts[now.Current].AsOf; asOf < was.asOf {
 		l.broken(3, "export %d went from data version %d back to %d", e, was.asOf, asOf)
+	}
+}
+
+// checkTokens is for L2: the tokens of an export rise with every attempt, also
+// across a restore.
+func (l *Laws) checkTokens(w *World) {
+	for a := len(l.files); a < len(w.places); a++ {
+		for b := range a {
+			if now, was := &w.places[a], &w.places[b]; now.export == was.export && now.token <= was.token {
+				l.broken(2, "attempt %d of export %d got token %d after attempt %d had %d", a, now.export, now.token, b, was.token)
+			}
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +70,7 @@ func newPair(t *testing.T) *pair {
 }
 
 // tables hold what the protocol decides over, in an order in which they can be filled.
-func tables() []string { return []string{"exports", "jobs", "attempts", "files", "outbox"} }
+func tables() []string { return []string{"exports", "jobs", "attempts", "files", "outbox", "epoch"} }
 
 func (p *pair) must(err error) {
 	p.t.Helper()
@@ -90,7 +89,7 @@ func (p *pair) exec(sql string, args ...any) {
 // reset begins anew: empty tables past all guards, an empty folder, an empty reference.
 func (p *pair) reset() {
 	p.t.Helper()
-	p.refill(func(table string) string { return "" }, "SELECT setval('fenceline.fence_tokens', 1, false)")
+	p.refill(func(table string) string { return "" }, "INSERT INTO fenceline.epoch DEFAULT VALUES; SELECT setval('fenceline.fence_tokens', 1, false)")
 	if p.local != nil {
 		p.must(p.local.Close())
 	}
@@ -105,7 +104,7 @@ func (p *pair) reset() {
 // refill replaces the tables in one transaction, as a restore does that asks no trigger.
 func (p *pair) refill(fill func(table string) string, sequence string) {
 	p.t.Helper()
-	script := "BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM fenceline.epoch; INSERT INTO fenceline.epoch DEFAULT VALUES;"
+	script := "BEGIN; SET LOCAL session_replication_role = replica;"
 	for _, table := range tables() {
 		script += "DELETE FROM fenceline." + table + ";" + fill(table)
 	}
@@ -294,36 +293,58 @@ func (p *pair) deleteExport(s step) (want, got string) {
 
 func (p *pair) condemn(s step) (want, got string) {
 	p.t.Helper()
-	var n int
-	p.must(p.conn.QueryRow(p.ctx, "SELECT count(*) FROM fenceline.condemn_attempts(ARRAY[$1::uuid], $2)",
-		p.attempts[s.attempt].ID, passed(s.every).Seconds()).Scan(&n))
-	return fmt.Sprint(p.ref.Condemn(s.attempt, s.every)), fmt.Sprint(n == 1)
+	want = fmt.Sprint(p.ref.Condemn(s.attempt, s.every))
+	if p.ref.Epoch() != protocol.EpochOpen {
+		want = "recovery needed"
+	}
+	return want, p.taken("SELECT fenceline.condemn_attempts(ARRAY[$1::uuid], $2)", p.attempts[s.attempt].ID, passed(s.every).Seconds())
+}
+
+// taken is whether a function of the database answers something.
+func (p *pair) taken(sql string, args ...any) string {
+	tag, err := p.conn.Exec(p.ctx, sql, args...)
+	if err != nil {
+		return told(err)
+	}
+	return fmt.Sprint(tag.RowsAffected() == 1)
 }
 
 func (p *pair) sweep(s step) (want, got string) {
-	take := protocol.Take{Every: s.every, Lost: s.lost, Superseded: s.superseded && !p.ref.Stored()}
-	retention := never
-	if take.Superseded {
-		retention = always
-	}
-	quarantine := never
-	if take.Lost {
-		quarantine = always
-	}
-	done, ok := p.ref.Sweep(take)
-	res, err := storage.NewSweep(p.store, p.local, storage.SweepOptions{
-		Grace: passed(s.every), Quarantine: quarantine, Superseded: retention, Worker: "test",
-	}).Run(p.ctx)
-	if !ok || err != nil {
-		if !ok {
-			want = "unsafe"
-		}
-		return want, told(err)
+	p.t.Helper()
+	take := protocol.Take{Every: s.every, Lost: s.lost, Superseded: s.superseded && !p.ref.Stored(), News: s.news}
+	p.ageMark(s.news)
+	done, refused := p.ref.Sweep(take)
+	res, err := storage.NewSweep(p.store, p.local, p.options(take)).Run(p.ctx)
+	if refused != "" || err != nil {
+		return strings.ReplaceAll(refused, "_", " "), told(err)
 	}
 	return fmt.Sprintf("%+v", done), fmt.Sprintf("%+v", protocol.Swept{
 		Planned: res.Planned, Condemned: res.Condemned, Deleted: res.Deleted, Probed: res.Probed,
 		Files: int(res.Bytes) / len(body), Unknown: len(res.Unknown),
 	})
+}
+
+// options are a clean-up's, for what it may take.
+func (p *pair) options(take protocol.Take) storage.SweepOptions {
+	o := storage.SweepOptions{Grace: passed(take.Every), Quarantine: never, Superseded: never, Worker: "test"}
+	if take.Superseded {
+		o.Superseded = always
+	}
+	if take.Lost {
+		o.Quarantine = always
+	}
+	return o
+}
+
+// ageMark lets the files have been told for the last time long ago, or just now.
+func (p *pair) ageMark(long bool) {
+	p.t.Helper()
+	mark, err := p.local.ReadMark(p.ctx)
+	p.must(err)
+	if mark.At = time.Now(); long {
+		mark.At = mark.At.Add(-never)
+	}
+	p.must(p.local.WriteMark(p.ctx, mark))
 }
 
 func (p *pair) save() {
@@ -335,77 +356,28 @@ func (p *pair) save() {
 	p.exec("SELECT setval('saved.fence_tokens', last_value, is_called) FROM fenceline.fence_tokens")
 }
 
-// restore is a restore and the recovery after it, if there is something to restore.
+// restore is a restore, if there is something to restore. The database notices it by
+// what it remembers of itself.
 func (p *pair) restore(step) (want, got string) {
 	p.t.Helper()
 	if !p.ref.Stored() {
 		return "", ""
 	}
 	p.ref.Restore()
-	p.ref.Recover()
 	p.refill(func(table string) string {
 		return fmt.Sprintf("INSERT INTO fenceline.%s (%s) OVERRIDING SYSTEM VALUE SELECT %[2]s FROM saved.%[1]s;", table, p.given(table))
-	}, "SELECT setval('fenceline.fence_tokens', last_value, is_called) FROM saved.fence_tokens")
-	mark, err := p.local.ReadMark(p.ctx)
-	p.must(err)
-	p.must(p.local.WriteMark(p.ctx, files.Mark{Installation: mark.Installation})) // both sides begin anew, as a recovery lets them
-	p.exec("SELECT fenceline.condemn_attempts(ARRAY(SELECT id FROM fenceline.attempts), -3600)")
+	}, "UPDATE fenceline.epoch SET fingerprint = '1 1 1'; SELECT setval('fenceline.fence_tokens', last_value, is_called) FROM saved.fence_tokens")
 	return "done", "done"
 }
 
-// wants is what an outcome is in the words of told.
-func wants(out protocol.Outcome) string {
-	switch out.Is {
-	case "published", "superseded", "created", "granted":
-		return "ok"
-	case "fenced":
-		return fmt.Sprintf("fenced %s by %d", out.Reason, out.By)
-	case "unknown":
-		return "not found"
-	case "not_due", "gone", "condemned", "cancelled", "exists":
-		return strings.ReplaceAll(out.Is, "_", " ")
-	case "sequence_behind":
-		return "sequence behind"
+func (p *pair) recover(s step) (want, got string) {
+	p.t.Helper()
+	r := p.ref.Recover(s.lost)
+	sum, err := storage.Recover(p.ctx, p.store, p.local, storage.RecoverOptions{FilesLost: s.lost})
+	if err != nil && !errors.Is(err, storage.ErrFilesLost) {
+		return fmt.Sprintf("%+v", r), told(err)
 	}
-	return "is " + out.Is
-}
-
-// wantsFound is what a step answers that found its attempt decided, and does not know more.
-func wantsFound(state string) string {
-	switch state {
-	case "sealed":
-		return "ok"
-	case "published", "superseded":
-		return "is " + state
-	case "fenced":
-		return "fenced handed_on by 0"
-	case "deleted":
-		return "condemned"
-	}
-	return wants(protocol.Outcome{Is: state})
-}
-
-var foundAs = regexp.MustCompile(`attempt [0-9a-f-]{36} (is \w+)$`)
-
-// told is an error of the product in a few words.
-func told(err error) string {
-	var fenced *storage.FencedError
-	switch {
-	case err == nil:
-		return "ok"
-	case errors.As(err, &fenced):
-		return fmt.Sprintf("fenced %s by %d", fenced.Reason, fenced.By)
-	}
-	for word, known := range map[string]error{
-		"not found": storage.ErrNotFound, "not due": storage.ErrNotDue, "gone": storage.ErrGone, "condemned": storage.ErrCondemned,
-		"cancelled": storage.ErrCancelled, "sequence behind": storage.ErrSequenceBehind, "unsafe": storage.ErrUnsafe, "exists": files.ErrExists,
-	} {
-		if errors.Is(err, known) {
-			return word
-		}
-	}
-	if m := foundAs.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
-	}
-	return err.Error()
+	return fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", protocol.Recovered{
+		Done: sum.Done, Condemned: int(sum.Condemned), Pointers: int(sum.Pointers), Lost: int(sum.Lost), Unknown: int(sum.Unknown), Token: sum.Token,
+	})
 }

@@ -12,6 +12,9 @@ func (w *World) Publish(a AttemptID) Outcome {
 // more to decide it answers how the attempt was found; else it holds the row's lock
 // until decide or unlock.
 func (w *World) lockForPublish(a AttemptID) (found Outcome, decided bool) {
+	if w.closed() {
+		return Outcome{Is: RecoveryNeeded}, true
+	}
 	t := &w.attempts[a]
 	switch t.State {
 	case "":
@@ -100,7 +103,7 @@ func (w *World) movePointer(a AttemptID) {
 		old.State, old.Verdict = AttemptSuperseded, AttemptSuperseded
 	}
 	t.State, t.Verdict, t.Reason = AttemptPublished, AttemptPublished, ""
-	e.Last, e.Current = t.Token, a
+	e.Last, e.Current, e.FilesLost = t.Token, a, false
 	job := &w.jobs[t.Job]
 	job.State, job.Error = JobDone, ""
 	w.outbox = append(w.outbox, Notice{"export.published", t.Job, a})

@@ -14,8 +14,11 @@ import (
 // rowsSQL is everything in the tables that the reference knows too, one line a row.
 // What is a time is said as whether it has passed.
 const rowsSQL = `
-	SELECT id, format('export: issued %s last %s current {%s} deleted %s', issued_token, last_token, attempt_id, deleted_at IS NOT NULL)
+	SELECT id, format('export: issued %s last %s current {%s} deleted %s lost %s', issued_token, last_token, attempt_id, deleted_at IS NOT NULL, files_lost_at IS NOT NULL)
 	FROM fenceline.exports
+	UNION ALL
+	SELECT NULL, format('epoch: %s', CASE WHEN state = 'open' AND fenceline.epoch_trouble() IS NOT NULL THEN 'restored' ELSE state END)
+	FROM fenceline.epoch
 	UNION ALL
 	SELECT id, format('job: of {%s} %s waiting %s due %s generation %s holder {%s} attempts %s failures %s crashes %s error %s ended %s',
 		export_id, state, coalesce(waiting_for, '-'), due_at <= clock_timestamp(), generation, attempt_id, attempts, failures, crashes,
@@ -78,9 +81,10 @@ func referenceRows(w *protocol.World) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for e := protocol.ExportID(1); e <= w.Exports(); e++ {
 		if x := w.Export(e); x.Exists {
-			add("export %d: issued %d last %d current %d deleted %s", e, x.Issued, x.Last, x.Current, tf(x.Deleted))
+			add("export %d: issued %d last %d current %d deleted %s lost %s", e, x.Issued, x.Last, x.Current, tf(x.Deleted), tf(x.FilesLost))
 		}
 	}
+	add("epoch: %s", w.Epoch())
 	for j := protocol.JobID(1); j <= w.Jobs(); j++ {
 		if x := w.Job(j); x.State != "" {
 			add("job %d: of %d %s waiting %s due %s generation %d holder %d attempts %d failures %d crashes %d error %s ended %s", j, x.Export, x.State,
@@ -128,6 +132,10 @@ func (p *pair) difference() string {
 		product = append(product, fmt.Sprintf("file of attempt %d: %s", a, tf(present)))
 		reference = append(reference, fmt.Sprintf("file of attempt %d: %s", a, tf(p.ref.Present(a))))
 	}
+	mark, err := p.local.ReadMark(p.ctx)
+	p.must(err)
+	product = append(product, fmt.Sprintf("files have heard of token %d", mark.Token))
+	reference = append(reference, fmt.Sprintf("files have heard of token %d", max(p.ref.Told(), 0)))
 	return without("product  ", product, reference) + without("reference", reference, product)
 }
 

@@ -5,7 +5,7 @@ package protocol
 // skipped.
 func (w *World) Condemn(a AttemptID, every bool) bool {
 	t := &w.attempts[a]
-	if !t.State.Unfinished() || t.locked || !t.Silent && !every {
+	if !t.State.Unfinished() || t.locked || !t.Silent && !every || w.closed() {
 		return false
 	}
 	t.rule(AttemptCondemned, "no_heartbeat", 0)
@@ -33,7 +33,7 @@ func (w *World) Bury(a AttemptID) {
 	switch {
 	case t.State == AttemptDeleted:
 		t.Probes++
-	case w.garbage(a):
+	case w.garbage(a) && !w.closed():
 		t.State = AttemptDeleted
 	default:
 		return
@@ -59,6 +59,7 @@ type Take struct {
 	Every      bool // attempts that are not silent too: a grace of zero
 	Lost       bool // the files of attempts that have lost: a quarantine of zero
 	Superseded bool // the files of replaced publications and deleted exports: a retention of zero
+	News       bool // the files have not been told for long how far the database is
 }
 
 // due says what a clean-up would do with an attempt: condemn, delete, probe or
@@ -96,9 +97,9 @@ func (w *World) due(a AttemptID, take Take) string {
 	return ""
 }
 
-// Unsafe reports whether an export's folder holds a token that the database has not
+// unsafe reports whether an export's folder holds a token that the database has not
 // given out: it is older than its files, and the clean-up stops.
-func (w *World) Unsafe(e ExportID) bool {
+func (w *World) unsafe(e ExportID) bool {
 	for i := range w.places {
 		if p := &w.places[i]; p.present && p.export == e && p.token > w.exports[e].Issued {
 			return true
@@ -114,12 +115,18 @@ type Swept struct {
 	Unknown                             int // files that no attempt accounts for
 }
 
-// Sweep is a whole clean-up with nobody in between. ok is false when it refused to
-// go on; then done is what came before that, and in which order it comes to exports
-// is not determined.
-func (w *World) Sweep(take Take) (done Swept, ok bool) {
+// Sweep is a whole clean-up with nobody in between. refused says why it refused to
+// go on; when it is "unsafe", done is what came before that, and in which order it
+// comes to exports is not determined.
+func (w *World) Sweep(take Take) (done Swept, refused string) {
+	if !w.fits() {
+		return done, RecoveryNeeded
+	}
+	if w.told < 0 || take.News {
+		w.tell()
+	}
 	if w.written && !w.knowsAny() {
-		return done, false
+		return done, Unsafe
 	}
 	type deed struct {
 		what    string
@@ -137,15 +144,15 @@ func (w *World) Sweep(take Take) (done Swept, ok bool) {
 			done.Planned++
 			if e := w.attempts[a].Export; !looked[e] {
 				looked[e] = true
-				if w.Unsafe(e) {
-					return done, false
+				if w.unsafe(e) {
+					return done, Unsafe
 				}
 				done.Unknown += w.unknown(e)
 			}
 			w.clean(a, what, &done)
 		}
 	}
-	return done, true
+	return done, ""
 }
 
 // knowsAny is false when a database that knows no attempt meets a folder that is not

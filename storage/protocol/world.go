@@ -65,6 +65,8 @@ type Export struct {
 	Issued  int64     // the newest token
 	Last    int64     // the token of the pointer
 	Current AttemptID // the pointer
+	// FilesLost says that the pointer's files are known to be gone.
+	FilesLost bool
 }
 
 // Job is a row of jobs. Empty texts are NULL.
@@ -132,6 +134,7 @@ type rows struct {
 	outbox   []Notice
 	sequence int64 // of tokens
 	data     int
+	epoch    Epoch
 }
 
 // World is a database and a file store in memory. Each method is one committed
@@ -140,6 +143,7 @@ type rows struct {
 type World struct {
 	rows
 	places  []place // by AttemptID; what is on disk, whatever the database knows
+	told    int64   // the token in the mark of the files
 	without Guard
 	written bool // a file, ever: exports' folders stay
 	copy    rows
@@ -161,7 +165,7 @@ func (w *World) Reset(without Guard) {
 	w.attempts = append(w.attempts[:0], Attempt{})
 	w.places = append(w.places[:0], place{})
 	w.outbox = w.outbox[:0]
-	w.sequence, w.data = 0, 1
+	w.sequence, w.data, w.epoch, w.told = 0, 1, EpochOpen, -1
 	w.without, w.stored, w.written = without, false, false
 }
 
@@ -242,56 +246,4 @@ func (w *World) Silence(a AttemptID) {
 	if w.attempts[a].State != "" {
 		w.attempts[a].Silent = true
 	}
-}
-
-// Save puts a copy of the database in store, in place of an earlier one. Files are
-// not copied.
-func (w *World) Save() {
-	w.copy.become(&w.rows)
-	w.stored = true
-}
-
-// Discard takes the copy out of store: nobody restores it any more.
-func (w *World) Discard() { w.stored = false }
-
-// Restore puts the copy back, whether it is in store or was read before. The files
-// and what workers know stay. [World.Recover] must follow before anything else.
-func (w *World) Restore() {
-	exports, jobs, attempts := len(w.exports), len(w.jobs), len(w.attempts)
-	w.become(&w.copy)
-	w.exports = grown(w.exports, exports)
-	w.jobs = grown(w.jobs, jobs)
-	w.attempts = grown(w.attempts, attempts)
-	for i := range w.attempts {
-		w.attempts[i].locked = false // what was in flight was rolled back
-	}
-	w.stored = false
-}
-
-// Recover makes a restored database safe: what it takes for unfinished is
-// condemned, for the files may be gone.
-func (w *World) Recover() {
-	if !w.has(CondemnAll) {
-		return
-	}
-	for a := AttemptID(1); a <= w.Attempts(); a++ {
-		w.Condemn(a, true)
-	}
-}
-
-func (r *rows) become(from *rows) {
-	r.exports = append(r.exports[:0], from.exports...)
-	r.jobs = append(r.jobs[:0], from.jobs...)
-	r.attempts = append(r.attempts[:0], from.attempts...)
-	r.outbox = append(r.outbox[:0], from.outbox...)
-	r.sequence, r.data = from.sequence, from.data
-}
-
-// grown pads a table with rows that do not exist, for their numbers are taken.
-func grown[T any](table []T, n int) []T {
-	for len(table) < n {
-		var none T
-		table = append(table, none)
-	}
-	return table
 }
