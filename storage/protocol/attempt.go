@@ -19,6 +19,11 @@ const (
 	SequenceBehind = "sequence_behind"
 	RecoveryNeeded = "recovery_needed"
 	Unsafe         = "unsafe"
+	Done           = "done"
+	Pinned         = "pinned"
+	OnHold         = "on_hold"
+	HeldAlready    = "held_already"
+	CannotRestore  = "cannot_restore"
 	Exists         = "exists"  // the file's name is taken
 	Created        = "created" // the file
 	Granted        = "granted" // the snapshot

@@ -21,19 +21,21 @@ var (
 )
 
 const (
-	sequenceSteps = 56
-	mostJobs      = 6
+	sequenceSteps = 96
+	mostJobs      = 8
 )
 
 // step is one call with its arguments.
 type step struct {
 	op                             string
+	key                            int // of an export that may not be there yet
 	export                         protocol.ExportID
 	job                            protocol.JobID
 	attempt                        protocol.AttemptID
 	rows                           int64
 	token, order                   int64
 	ending                         protocol.Ending
+	rule                           protocol.Rule
 	later, every, lost, superseded bool
 	news                           bool
 }
@@ -43,7 +45,7 @@ func (s step) String() string {
 	for _, part := range []struct {
 		name string
 		n    int64
-	}{{"export", int64(s.export)}, {"job", int64(s.job)}, {"attempt", int64(s.attempt)}, {"token", s.token}, {"order", s.order}} {
+	}{{"key", int64(s.key)}, {"export", int64(s.export)}, {"job", int64(s.job)}, {"attempt", int64(s.attempt)}, {"token", s.token}, {"order", s.order}} {
 		if part.n != 0 {
 			text += fmt.Sprintf(" %s %d", part.name, part.n)
 		}
@@ -56,8 +58,11 @@ func (s step) String() string {
 			text += " " + option.name
 		}
 	}
-	if s.op == "end" {
+	switch s.op {
+	case "end":
 		text += fmt.Sprintf(" %+v", s.ending)
+	case "set rule":
+		text += fmt.Sprintf(" %+v", s.rule)
 	}
 	return text
 }
@@ -66,19 +71,10 @@ func (s step) String() string {
 // nothing can be compared from here on.
 func (p *pair) take(s step) (want, got string, stop bool) {
 	p.t.Helper()
-	exports := p.ref.Exports()
-	if s.op == "add job" {
-		exports++
-	}
-	if s.export > exports || s.job > p.ref.Jobs() || s.attempt > p.ref.Attempts() {
+	if s.export > p.ref.Exports() || s.job > p.ref.Jobs() || s.attempt > p.ref.Attempts() {
 		return "", "", false // of a sequence that was shortened
 	}
 	switch s.op {
-	case "add job":
-		if s.export < exports && !p.ref.Export(s.export).Exists {
-			return "", "", false
-		}
-		want, got = p.addJob(s)
 	case "sweep":
 		want, got = p.sweep(s)
 		return want, got, want == "unsafe"
@@ -94,9 +90,10 @@ func (p *pair) take(s step) (want, got string, stop bool) {
 
 func (p *pair) calls() map[string]func(step) (want, got string) {
 	return map[string]func(step) (want, got string){
-		"begin": p.begin, "heartbeat": p.heartbeat, "snapshot": p.snapshot, "write": p.write, "seal": p.seal, "publish": p.publish,
+		"add job": p.addJob, "begin": p.begin, "heartbeat": p.heartbeat, "snapshot": p.snapshot, "write": p.write, "seal": p.seal, "publish": p.publish,
 		"end": p.end, "hand on": p.handOn, "cancel": p.cancel, "delete export": p.deleteExport, "condemn": p.condemn, "restore": p.restore,
-		"recover": p.recover,
+		"recover": p.recover, "restore export": p.restoreExport, "pin": p.pin, "unpin": p.pin, "hold": p.hold, "release": p.release,
+		"set rule": p.setRule, "remove rule": p.setRule, "plan": p.plan, "doom": p.doom, "expire": p.expire,
 	}
 }
 
@@ -124,7 +121,10 @@ func (p *pair) arrange(s step) {
 		p.exec("SELECT setval('fenceline.fence_tokens', $1)", s.token)
 	case "mark deleted":
 		p.ref.MarkDeleted(s.export)
-		p.exec("UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL", p.exports[s.export])
+		p.exec(`UPDATE fenceline.exports SET deleted_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL AND pinned_at IS NULL
+			AND NOT fenceline.on_hold(tenant, kind, id)`, p.exports[s.export])
+	case "day passes":
+		p.dayPasses()
 	case "save":
 		p.save()
 	default:
@@ -227,7 +227,7 @@ func TestProductConforms(t *testing.T) {
 
 func (p *pair) conforms(seed uint64, seen *answers) {
 	p.t.Helper()
-	random := plan{rand.New(rand.NewPCG(seed, 2)), p.ref}
+	random := plan{rand.New(rand.NewPCG(seed, 2)), p.ref, p}
 	steps, difference := p.run(func(i int) (step, bool) {
 		if i == sequenceSteps {
 			return step{}, false
@@ -258,29 +258,32 @@ func mustBeSeen() []string {
 		"end: queued", "end: failed", "end: cancelled", "end: stale", "end: condemned", "end: published", "end: unknown",
 		"hand on: job N of attempt N token N: queued", "hand on: job N of attempt N token N: failed", "hand on: job N of attempt N token N: cancelled",
 		"cancel: cancelled", "cancel: cancelling", "cancel: done", "cancel: not found", "condemn: true", "condemn: false",
-		"delete export: ok", "delete export: not found", "restore: done", "sweep: unsafe", "sweep: recovery needed",
+		"delete export: ok", "delete export: not found", "delete export: pinned", "delete export: on hold",
+		"restore export: ok", "restore export: not found", "restore export: cannot restore",
+		"pin: ok", "pin: not found", "unpin: ok", "unpin: not found", "hold: ok", "hold: held already", "release: ok", "release: not found",
+		"set rule: ok", "remove rule: ok", "remove rule: not found", "doom: true", "doom: false", "expire: true", "expire: false", "restore: done", "sweep: unsafe", "sweep: recovery needed",
 		"begin: held", "publish: recovery needed", "condemn: recovery needed",
 		"recover: {Done:true Condemned:N Pointers:N Lost:N Unknown:N Token:N}", "recover: {Done:false Condemned:N Pointers:N Lost:N Unknown:N Token:N}",
-		"sweep: {Planned:N Condemned:N Deleted:N Probed:N Files:N Unknown:N}",
+		"sweep: {Planned:N Condemned:N Deleted:N Probed:N Expired:N Files:N Unknown:N}",
 	}
 }
 
 // Sequences in which product and reference have differed once.
 func TestProductConformsWhereItDidNot(t *testing.T) {
 	t.Parallel()
-	publish := []step{{op: "add job", export: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "publish", attempt: 1}}
+	publish := []step{{op: "add job", key: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "publish", attempt: 1}}
 	for name, steps := range map[string][]step{
 		"a publish whose reply was lost is asked for again after the publication was replaced and cleaned up": append(slices.Clone(publish),
-			step{op: "add job", export: 1}, step{op: "begin", job: 2}, step{op: "write", attempt: 2}, step{op: "seal", attempt: 2}, step{op: "publish", attempt: 2},
+			step{op: "add job", key: 1}, step{op: "begin", job: 2}, step{op: "write", attempt: 2}, step{op: "seal", attempt: 2}, step{op: "publish", attempt: 2},
 			step{op: "sweep", superseded: true}, step{op: "publish", attempt: 1}),
 		"and after its export was deleted": append(slices.Clone(publish),
 			step{op: "delete export", export: 1}, step{op: "sweep", superseded: true}, step{op: "publish", attempt: 1}),
 		"a cancelled attempt is to be published after it was cleaned up": {
-			{op: "add job", export: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "cancel", job: 1},
+			{op: "add job", key: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "cancel", job: 1},
 			{op: "publish", attempt: 1}, {op: "sweep", lost: true}, {op: "publish", attempt: 1},
 		},
 		"the sequence was set back behind another export's token": {
-			{op: "add job", export: 1}, {op: "add job", export: 2}, {op: "set sequence", token: 1}, {op: "begin", job: 1},
+			{op: "add job", key: 1}, {op: "add job", key: 2}, {op: "set sequence", token: 1}, {op: "begin", job: 1},
 			{op: "set sequence", token: 1}, {op: "begin", job: 2},
 		},
 	} {

@@ -9,8 +9,9 @@
 // without the other:
 //
 //   - The simulation takes three workers, a clean-up without grace, someone who
-//     cancels, and a restore through random interleavings on the reference, more than
-//     a hundred thousand of them in seconds, and asks [Laws] after every step. It is
+//     cancels, people who pin, hold, delete, restore and set rules, and a restore of the
+//     database with its recovery through random interleavings on the reference, more
+//     than a hundred thousand of them in seconds, and asks [Laws] after every step. It is
 //     deterministic: a seed is a story, and one that breaks a law is told in the
 //     fewest steps that still do.
 //   - The conformance test takes random steps on the reference and on a real
@@ -36,6 +37,14 @@
 // A test of laws is worth what it catches. Therefore each [Guard] of the protocol
 // can be taken out, of the reference with [New] and of the model with a switch, and
 // the tests demand that a law breaks then. The model shows which one.
+//
+// # Where to read what
+//
+// The way of an attempt is in attempt.go, publish.go and job.go. What keeps files and
+// how they are given up is in keep.go, with the clean-up around it in sweep.go: it
+// plans, asks again when it decides ([World.Doom], [World.Expire]), removes, and
+// buries. epoch.go is for a database that was restored: it holds still until
+// [World.Recover]. What must hold in all of this is in laws.go.
 //
 // # What is not in it
 //

@@ -174,6 +174,7 @@ func (r *rows) become(from *rows) {
 	r.attempts = append(r.attempts[:0], from.attempts...)
 	r.outbox = append(r.outbox[:0], from.outbox...)
 	r.sequence, r.data, r.epoch = from.sequence, from.data, from.epoch
+	r.rule, r.heldAll = from.rule, from.heldAll
 }
 
 // grown pads a table with rows that do not exist, for their numbers are taken.

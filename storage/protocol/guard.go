@@ -22,6 +22,14 @@ const (
 	Condemn
 	// Verdict means that the clean-up asks how an attempt came out, and not only how old it is.
 	Verdict
+	// HoldCheck means that the clean-up asks for holds when it decides, and not only when it plans.
+	HoldCheck
+	// PinCheck means the same of pins.
+	PinCheck
+	// RuleCheck means the same of rules.
+	RuleCheck
+	// RestoreCheck refuses to bring an export back whose files go.
+	RestoreCheck
 	// RowCheck refuses to seal or publish an attempt that the database does not know.
 	RowCheck
 	// CondemnAll means that recovery after a restore condemns all unfinished attempts.
@@ -41,6 +49,7 @@ func Guards() []NamedGuard {
 	return []NamedGuard{
 		{RowLock, "RowLock"}, {TokenCheck, "TokenCheck"}, {JobFence, "JobFence"}, {EndFence, "EndFence"},
 		{LateSnapshot, "LateSnapshot"}, {SnapshotCheck, "SnapshotCheck"}, {Condemn, "Condemn"}, {Verdict, "Verdict"},
+		{HoldCheck, "HoldCheck"}, {PinCheck, "PinCheck"}, {RuleCheck, "RuleCheck"}, {RestoreCheck, "RestoreCheck"},
 		{RowCheck, "RowCheck"}, {CondemnAll, "CondemnAll"}, {Raise, "Raise"}, {EpochCheck, "EpochCheck"},
 		{Keep, "Keep"}, {Idle, "Idle"},
 	}

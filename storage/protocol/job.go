@@ -2,10 +2,15 @@ package protocol
 
 import "strconv"
 
-// AddJob is dispatch. It answers 0 when the export was deleted or never was.
-// A job that is asked for later is not due.
-func (w *World) AddJob(e ExportID, maxAttempts, maxCrashes int, later bool) JobID {
-	if !w.exports[e].Exists || w.exports[e].Deleted {
+// AddJob is dispatch, with a new export when its key has none. It answers 0 when the
+// export was deleted. A job that is asked for later is not due.
+func (w *World) AddJob(key, maxAttempts, maxCrashes int, later bool) JobID {
+	e := w.ofKey(key)
+	if e == 0 {
+		w.exports = append(w.exports, Export{Exists: true, Key: key})
+		e = w.Exports()
+	}
+	if w.exports[e].Deleted {
 		return 0
 	}
 	job := Job{Export: e, State: JobQueued, Due: !later, Generation: 1, MaxAttempts: maxAttempts, MaxCrashes: maxCrashes}

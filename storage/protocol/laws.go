@@ -27,12 +27,19 @@ type (
 		last    int64
 		current AttemptID
 		asOf    int
+		deleted bool
+		expired bool
+		stays   string // why it must not be deleted
+		expires bool   // its time is over
 	}
 	claim struct {
 		state  JobState
 		holder AttemptID
 	}
-	lying struct{ present, garbage bool }
+	lying struct {
+		present, doomed bool
+		stays           string // why its files must not go
+	}
 )
 
 // Watch begins to watch a world as it is, and forgets what it was. It must be called
@@ -42,15 +49,38 @@ func (l *Laws) Watch(w *World) {
 	l.exports, l.jobs, l.files = l.exports[:0], l.jobs[:0], l.files[:0]
 	for i := range w.exports {
 		e := &w.exports[i]
-		l.exports = append(l.exports, pointer{e.Last, e.Current, w.attempts[e.Current].AsOf})
+		l.exports = append(l.exports, pointer{
+			last: e.Last, current: e.Current, asOf: w.attempts[e.Current].AsOf, deleted: e.Deleted, expired: e.Expired,
+			stays: w.staysExport(ExportID(i)), expires: w.expires(ExportID(i)),
+		})
 	}
 	for i := range w.jobs {
 		l.jobs = append(l.jobs, claim{w.jobs[i].State, w.jobs[i].Holder})
 	}
 	for i := range w.places {
-		present := w.places[i].present
-		l.files = append(l.files, lying{present, present && w.garbage(AttemptID(i))})
+		t := &w.attempts[i]
+		l.files = append(l.files, lying{w.places[i].present, t.Doomed, w.stays(AttemptID(i))})
 	}
+}
+
+// stays says why the decision that an attempt's files go would be wrong; it is empty
+// when it would not. What readers still have open is not for the laws: they know no time.
+func (w *World) stays(a AttemptID) string {
+	if why := w.kept(a, false); why != "" || w.garbage(a) {
+		return why
+	}
+	return "not decided"
+}
+
+// staysExport says the same of deleting an export.
+func (w *World) staysExport(e ExportID) string {
+	switch x := &w.exports[e]; {
+	case w.onHold(e):
+		return byHold
+	case x.Pinned:
+		return byPin
+	}
+	return ""
 }
 
 // Check looks at a world after one step, which attempt by made; 0 when no attempt
@@ -61,9 +91,7 @@ func (l *Laws) Check(w *World, by AttemptID) *Violation {
 	}
 	l.checkTokens(w)
 	for a := range l.files {
-		if l.files[a].present && !w.places[a].present && !l.files[a].garbage {
-			l.broken(7, "the file of attempt %d was deleted, which is %q", a, w.attempts[a].State)
-		}
+		l.checkFiles(w, AttemptID(a))
 	}
 	if by != 0 {
 		l.checkJobs(w, by)
@@ -80,16 +108,37 @@ func (l *Laws) broken(law int, format string, args ...any) {
 	}
 }
 
-// checkExport is for L1, L2 and L3.
+// checkFiles is for L7: first the decision, for which nothing may speak against it,
+// then the files.
+func (l *Laws) checkFiles(w *World, a AttemptID) {
+	was, t := &l.files[a], &w.attempts[a]
+	switch {
+	case t.Doomed && !was.doomed && was.stays != "":
+		l.broken(7, "it was decided that the files of attempt %d go, which is %s: %s", a, t.State, was.stays)
+	case was.present && !w.places[a].present && !t.Doomed:
+		l.broken(7, "the file of attempt %d was deleted, which is %q, and nobody had decided that", a, t.State)
+	}
+}
+
+// checkExport is for L1, L2, L3, and L7 as far as an export is deleted.
 func (l *Laws) checkExport(w *World, e ExportID) {
 	now := &w.exports[e]
 	if now.Current != 0 && !w.places[now.Current].present && !now.Deleted && !now.FilesLost {
 		l.broken(1, "the pointer of export %d names attempt %d, whose file is gone", e, now.Current)
 	}
+	if w.attempts[now.Current].Doomed && !now.Deleted {
+		l.broken(1, "the pointer of export %d names attempt %d, whose file goes", e, now.Current)
+	}
 	if int(e) >= len(l.exports) {
 		return
 	}
 	was := &l.exports[e]
+	if now.Deleted && !was.deleted && was.stays != "" {
+		l.broken(7, "export %d was deleted: %s", e, was.stays)
+	}
+	if now.Expired && !was.expired && !was.expires {
+		l.broken(7, "export %d expired before its time was over", e)
+	}
 	if now.Current == was.current {
 		if now.Last != was.last {
 			l.broken(2, "export %d went from token %d to %d without another attempt", e, was.last, now.Last)
@@ -182,9 +231,8 @@ func (l *Laws) CheckEnd(w *World) *Violation {
 	}
 	for a := range w.places {
 		t := &w.attempts[a]
-		current := w.exports[t.Export].Current == AttemptID(a) && !w.exports[t.Export].Deleted
 		given := t.State == AttemptDeleted && t.Probe == "" // after a day nobody looks any more: a leak at worst
-		if w.places[a].present && t.State != "" && !current && !given {
+		if w.places[a].present && t.State != "" && w.kept(AttemptID(a), false) == "" && !given {
 			l.broken(7, "attempt %d was %s and its file is still there", a, t.State)
 		}
 	}

@@ -24,8 +24,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(storagetest.Main(m)) }
 
 const (
-	always = -time.Hour // as a lease, grace or retention: has passed
-	never  = time.Hour
+	always = -time.Hour       // as a lease, grace or retention: has passed
+	never  = 1000 * time.Hour // longer than a day, which may pass
 	body   = "12345"
 	object = "1-orders.csv"
 )
@@ -44,6 +44,7 @@ type pair struct {
 	exports  []uuid.UUID
 	jobs     []storage.Job
 	attempts []storage.Begun
+	planned  []step // to doom and to expire, as the last plan said
 }
 
 func migrate(ctx context.Context, url string) error {
@@ -70,7 +71,9 @@ func newPair(t *testing.T) *pair {
 }
 
 // tables hold what the protocol decides over, in an order in which they can be filled.
-func tables() []string { return []string{"exports", "jobs", "attempts", "files", "outbox", "epoch"} }
+func tables() []string {
+	return []string{"exports", "jobs", "attempts", "files", "outbox", "epoch", "retention", "holds", "retention_changes"}
+}
 
 func (p *pair) must(err error) {
 	p.t.Helper()
@@ -98,6 +101,7 @@ func (p *pair) reset() {
 	p.local, err = files.OpenLocal(filepath.Join(p.dir, uuid.NewString()), installation)
 	p.must(err)
 	p.ref.Reset(0)
+	p.planned = nil
 	p.exports, p.jobs, p.attempts = []uuid.UUID{uuid.New()}, []storage.Job{{ID: uuid.New()}}, []storage.Begun{{ID: uuid.New(), Token: 1}}
 }
 
@@ -134,12 +138,8 @@ func (p *pair) place(a protocol.AttemptID) files.Place {
 // told and what the product has told.
 
 func (p *pair) addJob(s step) (want, got string) {
-	e, first := s.export, s.export > p.ref.Exports()
-	if first {
-		e = p.ref.AddExport()
-	}
 	n := storage.NewJob{
-		Tenant: "acme", Kind: "report", Key: fmt.Sprint(e), Queue: "default", Payload: json.RawMessage(`{}`), PayloadVersion: 1,
+		Tenant: "acme", Kind: "report", Key: fmt.Sprint(s.key), Queue: "default", Payload: json.RawMessage(`{}`), PayloadVersion: 1,
 		MaxAttempts: 2, MaxCrashes: 2, Timeout: time.Minute, RequestHash: []byte("hash"),
 	}
 	if s.later {
@@ -150,11 +150,12 @@ func (p *pair) addJob(s step) (want, got string) {
 		job, _, err = p.store.InsertJob(p.ctx, tx, n)
 		return err
 	})
-	if first {
-		p.exports = append(p.exports, job.ExportID)
-	}
-	if p.ref.AddJob(e, n.MaxAttempts, n.MaxCrashes, s.later) == 0 {
+	before := p.ref.Exports()
+	if p.ref.AddJob(s.key, n.MaxAttempts, n.MaxCrashes, s.later) == 0 {
 		return "gone", told(err)
+	}
+	if p.ref.Exports() > before {
+		p.exports = append(p.exports, job.ExportID)
 	}
 	p.jobs = append(p.jobs, job)
 	return "ok", told(err)
@@ -271,7 +272,7 @@ func passed(yes bool) time.Duration {
 	if yes {
 		return always
 	}
-	return never / 2 // what is silent has been so for an hour
+	return time.Hour / 2 // what is silent has been so for an hour
 }
 
 func (p *pair) cancel(s step) (want, got string) {
@@ -283,21 +284,9 @@ func (p *pair) cancel(s step) (want, got string) {
 	return out.Is, string(state)
 }
 
-func (p *pair) deleteExport(s step) (want, got string) {
-	want = "not found"
-	if p.ref.DeleteExport(s.export) {
-		want = "ok"
-	}
-	return want, told(p.store.DeleteExport(p.ctx, storage.Scope{All: true}, p.exports[s.export]))
-}
-
 func (p *pair) condemn(s step) (want, got string) {
 	p.t.Helper()
-	want = fmt.Sprint(p.ref.Condemn(s.attempt, s.every))
-	if p.ref.Epoch() != protocol.EpochOpen {
-		want = "recovery needed"
-	}
-	return want, p.taken("SELECT fenceline.condemn_attempts(ARRAY[$1::uuid], $2)", p.attempts[s.attempt].ID, passed(s.every).Seconds())
+	return p.unlessClosed(p.ref.Condemn(s.attempt, s.every)), p.taken("SELECT fenceline.condemn_attempts(ARRAY[$1::uuid], $2)", p.attempts[s.attempt].ID, passed(s.every).Seconds())
 }
 
 // taken is whether a function of the database answers something.
@@ -311,17 +300,23 @@ func (p *pair) taken(sql string, args ...any) string {
 
 func (p *pair) sweep(s step) (want, got string) {
 	p.t.Helper()
-	take := protocol.Take{Every: s.every, Lost: s.lost, Superseded: s.superseded && !p.ref.Stored(), News: s.news}
+	take := p.takes(s)
 	p.ageMark(s.news)
+	p.lookSoon()
 	done, refused := p.ref.Sweep(take)
 	res, err := storage.NewSweep(p.store, p.local, p.options(take)).Run(p.ctx)
 	if refused != "" || err != nil {
 		return strings.ReplaceAll(refused, "_", " "), told(err)
 	}
 	return fmt.Sprintf("%+v", done), fmt.Sprintf("%+v", protocol.Swept{
-		Planned: res.Planned, Condemned: res.Condemned, Deleted: res.Deleted, Probed: res.Probed,
+		Planned: res.Planned, Condemned: res.Condemned, Deleted: res.Deleted, Probed: res.Probed, Expired: res.Expired,
 		Files: int(res.Bytes) / len(body), Unknown: len(res.Unknown),
 	})
+}
+
+// takes is what a clean-up may take in this step.
+func (p *pair) takes(s step) protocol.Take {
+	return protocol.Take{Every: s.every, Lost: s.lost, Superseded: s.superseded && !p.ref.Stored(), News: s.news}
 }
 
 // options are a clean-up's, for what it may take.

@@ -100,10 +100,10 @@ func (w *World) movePointer(a AttemptID) {
 	t := &w.attempts[a]
 	e := &w.exports[t.Export]
 	if old := &w.attempts[e.Current]; old.State == AttemptPublished {
-		old.State, old.Verdict = AttemptSuperseded, AttemptSuperseded
+		old.State, old.Verdict, old.Old = AttemptSuperseded, AttemptSuperseded, false
 	}
 	t.State, t.Verdict, t.Reason = AttemptPublished, AttemptPublished, ""
-	e.Last, e.Current, e.FilesLost = t.Token, a, false
+	e.Last, e.Current, e.FilesLost, e.Old = t.Token, a, false, false
 	job := &w.jobs[t.Job]
 	job.State, job.Error = JobDone, ""
 	w.outbox = append(w.outbox, Notice{"export.published", t.Job, a})

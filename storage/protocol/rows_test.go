@@ -14,8 +14,12 @@ import (
 // rowsSQL is everything in the tables that the reference knows too, one line a row.
 // What is a time is said as whether it has passed.
 const rowsSQL = `
-	SELECT id, format('export: issued %s last %s current {%s} deleted %s lost %s', issued_token, last_token, attempt_id, deleted_at IS NOT NULL, files_lost_at IS NOT NULL)
-	FROM fenceline.exports
+	SELECT id, format('export: key %s issued %s last %s current {%s} deleted %s expired %s lost %s pinned %s held %s', key, issued_token, last_token, attempt_id,
+		deleted_at IS NOT NULL, expired, files_lost_at IS NOT NULL, pinned_at IS NOT NULL,
+		EXISTS (SELECT FROM fenceline.holds WHERE export_id = e.id AND released_at IS NULL))
+	FROM fenceline.exports e
+	UNION ALL
+	SELECT NULL, format('all are held: %s', EXISTS (SELECT FROM fenceline.holds WHERE export_id IS NULL AND released_at IS NULL))
 	UNION ALL
 	SELECT NULL, format('epoch: %s', CASE WHEN state = 'open' AND fenceline.epoch_trouble() IS NOT NULL THEN 'restored' ELSE state END)
 	FROM fenceline.epoch
@@ -25,11 +29,11 @@ const rowsSQL = `
 		coalesce(error, '-'), finished_at IS NOT NULL)
 	FROM fenceline.jobs
 	UNION ALL
-	SELECT id, format('attempt: of {%s} number %s token %s order %s %s verdict %s step %s rows %s reason %s error %s fenced by %s silent %s probe %s %s files %s ended %s replaced %s',
+	SELECT id, format('attempt: of {%s} number %s token %s order %s %s verdict %s step %s rows %s reason %s error %s fenced by %s silent %s probe %s %s files %s ended %s replaced %s pinned %s doomed %s',
 		job_id, number, token, coalesce(lease_order_name || ' ' || lease_order_number, '-'), state, coalesce(verdict, '-'), step, rows, coalesce(reason, '-'), coalesce(error, '-'), coalesce(fenced_by, 0),
 		heartbeat_at < clock_timestamp() - interval '30 minutes', probes,
 		CASE WHEN probe_at IS NULL THEN '-' WHEN probe_at <= clock_timestamp() THEN 'due' ELSE 'later' END,
-		(SELECT count(*) FROM fenceline.files WHERE attempt_id = a.id), finished_at IS NOT NULL, replaced_at IS NOT NULL)
+		(SELECT count(*) FROM fenceline.files WHERE attempt_id = a.id), finished_at IS NOT NULL, replaced_at IS NOT NULL, pinned_at IS NOT NULL, doomed_at IS NOT NULL)
 	FROM fenceline.attempts a
 	UNION ALL
 	SELECT NULL, format('notice: %s for {%s} of {%s}', topic, job_id, attempt_id)
@@ -81,10 +85,12 @@ func referenceRows(w *protocol.World) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for e := protocol.ExportID(1); e <= w.Exports(); e++ {
 		if x := w.Export(e); x.Exists {
-			add("export %d: issued %d last %d current %d deleted %s lost %s", e, x.Issued, x.Last, x.Current, tf(x.Deleted), tf(x.FilesLost))
+			add("export %d: key %d issued %d last %d current %d deleted %s expired %s lost %s pinned %s held %s", e, x.Key, x.Issued, x.Last, x.Current,
+				tf(x.Deleted), tf(x.Expired), tf(x.FilesLost), tf(x.Pinned), tf(x.Held))
 		}
 	}
 	add("epoch: %s", w.Epoch())
+	add("all are held: %s", tf(w.HeldAll()))
 	for j := protocol.JobID(1); j <= w.Jobs(); j++ {
 		if x := w.Job(j); x.State != "" {
 			add("job %d: of %d %s waiting %s due %s generation %d holder %d attempts %d failures %d crashes %d error %s ended %s", j, x.Export, x.State,
@@ -93,9 +99,10 @@ func referenceRows(w *protocol.World) (lines []string) {
 	}
 	for a := protocol.AttemptID(1); a <= w.Attempts(); a++ {
 		if x := w.Attempt(a); x.State != "" {
-			add("attempt %d: of %d number %d token %d order %s %s verdict %s step %s rows %d reason %s error %s fenced by %d silent %s probe %d %s files %d ended %s replaced %s",
+			add("attempt %d: of %d number %d token %d order %s %s verdict %s step %s rows %d reason %s error %s fenced by %d silent %s probe %d %s files %d ended %s replaced %s pinned %s doomed %s",
 				a, x.Job, x.Number, x.Token, orderOf(x), x.State, dash(string(x.Verdict)), x.Step, x.Rows, dash(x.Reason), dash(x.Error), x.FencedBy, tf(x.Silent),
-				x.Probes, dash(string(x.Probe)), min(x.AsOf, 1), tf(!x.State.Unfinished()), tf(x.Verdict == protocol.AttemptSuperseded))
+				x.Probes, dash(string(x.Probe)), min(x.AsOf, 1), tf(!x.State.Unfinished()), tf(x.Verdict == protocol.AttemptSuperseded),
+				tf(x.Pinned), tf(x.Doomed))
 		}
 	}
 	for _, n := range w.Outbox() { // their order is that of one statement's rows: none

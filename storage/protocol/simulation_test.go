@@ -97,7 +97,7 @@ func TestSimulationCatchesEveryMissingGuard(t *testing.T) {
 	t.Parallel()
 	laws := map[Guard][]int{
 		RowLock: {1}, TokenCheck: {2, 3}, JobFence: {4, 6}, EndFence: {6}, LateSnapshot: {3}, SnapshotCheck: {3},
-		Condemn: {1, 7}, Verdict: {1, 7}, RowCheck: {1, 2}, CondemnAll: {1}, Raise: {2}, EpochCheck: {1, 2}, Keep: {1}, Idle: {1, 7},
+		Condemn: {1, 7}, Verdict: {1, 7}, RowCheck: {1, 2}, CondemnAll: {1}, Raise: {2}, HoldCheck: {7}, PinCheck: {7}, RuleCheck: {7}, RestoreCheck: {1}, EpochCheck: {1, 2}, Keep: {1}, Idle: {1, 7},
 	}
 	for _, g := range Guards() {
 		if len(laws[g.Guard]) == 0 {

@@ -2,37 +2,103 @@ package protocol
 
 import "slices"
 
-// sweep is a clean-up in three steps, without grace, quarantine or retention.
+// sweep is a clean-up, without grace, quarantine or retention: it plans, decides,
+// removes and buries, and others come between.
 func (s *story) sweep() {
-	w, a := &s.world, s.sweeper.attempt
+	w, d := &s.world, s.sweeper.Deed
 	switch s.sweeper.phase {
+	case deciding:
+		s.decide()
 	case removing:
-		s.tell("the clean-up removes the file of attempt %d, which is %q: %t", a, w.Attempt(a).State, w.Remove(a))
+		s.tell("the clean-up removes the file of attempt %d, which is %q: %t", d.Attempt, w.Attempt(d.Attempt).State, w.Remove(d.Attempt))
 		s.sweeper.phase = burying
-		return
 	case burying:
-		w.Bury(a)
-		s.tell("the clean-up buries attempt %d: %q", a, w.Attempt(a).State)
+		w.Bury(d.Attempt)
+		s.tell("the clean-up buries attempt %d: %q", d.Attempt, w.Attempt(d.Attempt).State)
 		s.sweeper = sweeper{}
-		return
+	default:
+		s.plan()
 	}
-	if w.Attempts() == 0 || s.restore == restoring && s.has(Idle) || !w.fits() {
+}
+
+func (s *story) take() Take {
+	return Take{Every: true, Lost: true, Superseded: !s.world.Stored() || !s.has(Keep)}
+}
+
+func (s *story) plan() {
+	w := &s.world
+	if s.restore == restoring && s.has(Idle) || !w.fits() {
 		return
 	}
 	w.tell()
-	take, what := Take{Every: true, Lost: true, Superseded: !w.Stored() || !s.has(Keep)}, ""
-	first := s.pick(int(w.Attempts()))
-	for i := 0; i < int(w.Attempts()) && what == ""; i++ {
-		a = AttemptID((first+i)%int(w.Attempts()) + 1)
-		what = w.due(a, take)
+	plan := w.Plan(s.take())
+	if len(plan) == 0 {
+		return
 	}
+	d := plan[s.pick(len(plan))]
 	switch {
-	case what == "" || w.unsafe(1):
-	case what == "condemn":
-		s.tell("the clean-up condemns attempt %d: %t", a, w.Condemn(a, true))
+	case w.unsafe(d.Export):
+	case d.Do == "condemn":
+		s.tell("the clean-up condemns attempt %d: %t", d.Attempt, w.Condemn(d.Attempt, true))
+	case d.Do == "probe":
+		s.sweeper = sweeper{removing, d}
 	default:
-		s.tell("the clean-up wants to %s attempt %d, which is %s", what, a, w.Attempt(a).State)
-		s.sweeper = sweeper{removing, a}
+		s.tell("the clean-up wants to %s attempt %d of export %d, which is %s", d.Do, d.Attempt, d.Export, w.Attempt(d.Attempt).State)
+		s.sweeper = sweeper{deciding, d}
+		if s.pick(2) == 0 { // nobody comes between
+			s.decide()
+		}
+	}
+}
+
+// decide is when the clean-up asks once more, and what it decides is for good.
+func (s *story) decide() {
+	w, d := &s.world, s.sweeper.Deed
+	s.sweeper = sweeper{}
+	switch {
+	case d.Do == "expire":
+		s.tell("export %d expires: %t", d.Export, w.Expire(d.Export))
+	case w.Doom(d.Attempt, !s.take().Superseded):
+		s.tell("the files of attempt %d will go", d.Attempt)
+		s.sweeper = sweeper{removing, d}
+	default:
+		s.tell("the files of attempt %d stay", d.Attempt)
+	}
+}
+
+// keep is what people do with exports, and time.
+func (s *story) keep() {
+	w := &s.world
+	e, on := ExportID(s.pick(int(w.Exports()))+1), s.pick(2) == 0
+	switch s.pick(12) {
+	case 0:
+		s.tell("export %d is pinned, %t: %t", e, on, w.Pin(e, 0, on))
+	case 1:
+		if a := w.exports[e].Current; a != 0 {
+			s.tell("attempt %d is pinned, %t: %t", a, on, w.Pin(e, a, on))
+		}
+	case 2, 3:
+		if s.pick(3) == 0 {
+			e = 0
+		}
+		if on {
+			s.tell("export %d is put on hold: %s", e, w.Hold(e).Is)
+		} else {
+			s.tell("export %d is released: %s", e, w.Release(e).Is)
+		}
+	case 4, 5:
+		r := Rule{Set: on, Current: Span(s.pick(3)), Superseded: Span(s.pick(3)), Newest: s.pick(2)}
+		if !on {
+			r = Rule{}
+		}
+		s.tell("the rule is %+v: %t", r, w.SetRule(r))
+	case 6:
+		w.DayPasses()
+		s.tell("a day passes")
+	case 7, 8:
+		s.tell("export %d is deleted: %s", e, w.DeleteExport(e).Is)
+	default:
+		s.tell("export %d is restored: %s", e, w.RestoreExport(e).Is)
 	}
 }
 
@@ -45,15 +111,17 @@ func (s *story) copyOrRestore() {
 		w.Save()
 		s.tell("the database is copied")
 		s.restore = copied
-	case s.pick(3) == 0: // not yet
+	case s.restore <= restored && s.pick(3) == 0: // not yet
 	case s.restore == copied && (s.sweeper.phase == looking || !s.has(Idle)):
 		w.Discard()
 		s.tell("the restore begins")
 		s.restore = restoring
 	case s.restore == restoring:
 		s.putBack()
-	case s.restore > restoring:
-		s.recover()
+	default:
+		for s.recover(); s.restore != noCopy && s.pick(2) == 0; {
+			s.recover()
+		}
 	}
 }
 
@@ -118,12 +186,14 @@ func (s *story) end() *Violation {
 			}
 		}
 	}
-	if w.unsafe(1) {
-		return s.laws.Check(w, 0) // the clean-up rightly refuses
+	for e := range w.exports {
+		if w.unsafe(ExportID(e)) {
+			return s.laws.Check(w, 0) // the clean-up rightly refuses
+		}
 	}
 	w.Discard()
 	w.ProbesDue()
-	for _, what := range []string{"condemn", "delete", "probe"} {
+	for _, what := range []string{"condemn", "delete", "probe", "expire", "delete"} {
 		if v := s.cleanAll(what); v != nil {
 			return v
 		}
@@ -135,15 +205,16 @@ func (s *story) unfinished() bool {
 	return slices.ContainsFunc(s.world.jobs, func(j Job) bool { return j.State != "" && !j.State.Ended() })
 }
 
-// cleanAll is one pass of a clean-up.
+// cleanAll is one part of a clean-up.
 func (s *story) cleanAll(what string) *Violation {
 	w := &s.world
-	for a := AttemptID(1); a <= w.Attempts(); a++ {
-		if w.due(a, Take{Every: true, Lost: true, Superseded: true}) != what {
+	take := Take{Every: true, Lost: true, Superseded: true}
+	for _, d := range w.Plan(take) {
+		if d.Do != what {
 			continue
 		}
-		s.tell("the clean-up will %s attempt %d, which is %s", what, a, w.Attempt(a).State)
-		w.clean(a, what, new(Swept))
+		s.tell("the clean-up will %s attempt %d of export %d, which is %s", what, d.Attempt, d.Export, w.Attempt(d.Attempt).State)
+		w.clean(d, take, new(Swept))
 		if v := s.laws.Check(w, 0); v != nil {
 			return v
 		}

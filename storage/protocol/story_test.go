@@ -43,14 +43,15 @@ const (
 
 // sweeper cleans up one attempt after another.
 type sweeper struct {
-	phase   sweepPhase
-	attempt AttemptID
+	phase sweepPhase
+	Deed
 }
 
 type sweepPhase int
 
 const (
 	looking sweepPhase = iota
+	deciding
 	removing
 	burying
 )
@@ -69,7 +70,7 @@ const (
 const (
 	mostJobs     = 4
 	mostAttempts = 10
-	mostSteps    = 80
+	mostSteps    = 96
 )
 
 // missing is a guard that a story goes without, and the law that it is told for; the
@@ -88,6 +89,7 @@ const (
 	givesUp
 	restores
 	kills
+	keeps
 )
 
 // script is a story before it is told.
@@ -104,9 +106,8 @@ func (s *story) begin(m missing, absent uint32) {
 	s.workers = [3]worker{}
 	s.sweeper = sweeper{}
 	s.restore = noCopy
-	e := s.world.AddExport()
-	s.world.AddJob(e, 3, 3, false)
-	s.world.AddJob(e, 2, 2, false)
+	s.world.AddJob(1, 3, 3, false)
+	s.world.AddJob(1, 2, 2, false)
 	s.laws.Watch(&s.world)
 }
 
@@ -145,9 +146,9 @@ func (s *story) tell(format string, args ...any) {
 func (s *story) step(roll uint32) *Violation {
 	s.roll, s.acted = roll, false
 	by := AttemptID(0)
-	who := s.pick(23)
+	who := s.pick(28)
 	switch {
-	case who > 11 && who <= 14 && s.there(sweeps):
+	case (who > 11 && who <= 14 || who > 25) && s.there(sweeps):
 		s.sweep()
 	case who > 14 && who <= 16 && s.there(handsOn):
 		s.handOn()
@@ -155,8 +156,10 @@ func (s *story) step(roll uint32) *Violation {
 		s.others()
 	case who == 19 && s.there(givesUp):
 		by = s.giveUp()
-	case who >= 20 && s.there(restores):
+	case who >= 20 && who <= 22 && s.there(restores):
 		s.copyOrRestore()
+	case who >= 23 && who <= 25 && s.there(keeps):
+		s.keep()
 	default:
 		by = s.work(&s.workers[who%3], who%3+1)
 	}
@@ -315,10 +318,6 @@ func (s *story) others() {
 			s.tell("job %d is asked for", w.AddJob(1, 2, 2, false))
 		}
 	case 3:
-		if s.pick(16) == 0 {
-			s.tell("the export is deleted: %t", w.DeleteExport(1))
-		}
-	case 4:
 		w.ProbesDue()
 	default:
 		w.ChangeData()

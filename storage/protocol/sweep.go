@@ -87,14 +87,34 @@ func (w *World) due(a AttemptID, take Take) string {
 			return "probe"
 		}
 		return ""
-	case t.State == AttemptSuperseded || t.State == AttemptPublished:
-		if w.garbage(a) && take.Superseded {
-			return "delete"
-		}
-	case take.Lost:
-		return "delete"
+	case t.published() && !take.Superseded, !t.published() && !take.Lost, w.kept(a, false) != "":
+		return ""
 	}
-	return ""
+	return "delete"
+}
+
+// Deed is a line of a plan: condemn, delete or probe an attempt, or expire an export.
+type Deed struct {
+	Do      string
+	Attempt AttemptID
+	Export  ExportID
+}
+
+// Plan is what a clean-up would do now. It is overwritten by the next one.
+func (w *World) Plan(take Take) []Deed {
+	plan := w.plan[:0]
+	for a := AttemptID(1); a <= w.Attempts(); a++ {
+		if do := w.due(a, take); do != "" {
+			plan = append(plan, Deed{do, a, w.attempts[a].Export})
+		}
+	}
+	for e := ExportID(1); e <= w.Exports(); e++ {
+		if w.expires(e) {
+			plan = append(plan, Deed{"expire", w.exports[e].Current, e})
+		}
+	}
+	w.plan = plan
+	return plan
 }
 
 // unsafe reports whether an export's folder holds a token that the database has not
@@ -110,9 +130,9 @@ func (w *World) unsafe(e ExportID) bool {
 
 // Swept is what a clean-up did; see storage.SweepResult.
 type Swept struct {
-	Planned, Condemned, Deleted, Probed int
-	Files                               int // removed
-	Unknown                             int // files that no attempt accounts for
+	Planned, Condemned, Deleted, Probed, Expired int
+	Files                                        int // removed
+	Unknown                                      int // files that no attempt accounts for
 }
 
 // Sweep is a whole clean-up with nobody in between. refused says why it refused to
@@ -128,28 +148,21 @@ func (w *World) Sweep(take Take) (done Swept, refused string) {
 	if w.written && !w.knowsAny() {
 		return done, Unsafe
 	}
-	type deed struct {
-		what    string
-		attempt AttemptID
-	}
-	tried, looked := map[deed]bool{}, map[ExportID]bool{}
-	for planned := -1; planned != done.Planned; {
-		planned = done.Planned
-		for a := AttemptID(1); a <= w.Attempts(); a++ {
-			what := w.due(a, take)
-			if what == "" || tried[deed{what, a}] {
+	looked := map[ExportID]bool{}
+	for _, part := range []string{"condemn", "delete", "probe", "expire"} { // what expires loses its files with a later one
+		for _, d := range w.Plan(take) {
+			if d.Do != part {
 				continue
 			}
-			tried[deed{what, a}] = true
 			done.Planned++
-			if e := w.attempts[a].Export; !looked[e] {
-				looked[e] = true
-				if w.unsafe(e) {
+			if !looked[d.Export] {
+				looked[d.Export] = true
+				if w.unsafe(d.Export) {
 					return done, Unsafe
 				}
-				done.Unknown += w.unknown(e)
+				done.Unknown += w.unknown(d.Export)
 			}
-			w.clean(a, what, &done)
+			w.clean(d, take, &done)
 		}
 	}
 	return done, ""
@@ -166,22 +179,30 @@ func (w *World) knowsAny() bool {
 	return false
 }
 
-func (w *World) clean(a AttemptID, what string, done *Swept) {
-	switch what {
+func (w *World) clean(d Deed, take Take, done *Swept) {
+	switch d.Do {
 	case "condemn":
-		if w.Condemn(a, true) {
+		if w.Condemn(d.Attempt, true) {
 			done.Condemned++
+		}
+		return
+	case "expire":
+		if w.Expire(d.Export) {
+			done.Expired++
 		}
 		return
 	case "probe":
 		done.Probed++
 	default:
+		if !w.Doom(d.Attempt, !take.Superseded) {
+			return
+		}
 		done.Deleted++
 	}
-	if w.Remove(a) {
+	if w.Remove(d.Attempt) {
 		done.Files++
 	}
-	w.Bury(a)
+	w.Bury(d.Attempt)
 }
 
 // unknown counts the files of attempts that the database has forgotten.

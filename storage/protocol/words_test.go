@@ -16,13 +16,14 @@ import (
 // wants is what an outcome is in the words of told.
 func wants(out protocol.Outcome) string {
 	switch out.Is {
-	case "published", "superseded", "created", "granted":
+	case "published", "superseded", "created", "granted", "done":
 		return "ok"
 	case "fenced":
 		return fmt.Sprintf("fenced %s by %d", out.Reason, out.By)
 	case "unknown":
 		return "not found"
-	case "not_due", "held", "gone", "condemned", "cancelled", "exists", "sequence_behind", "recovery_needed":
+	case "not_due", "held", "gone", "condemned", "cancelled", "exists", "sequence_behind", "recovery_needed",
+		"pinned", "on_hold", "held_already", "cannot_restore":
 		return strings.ReplaceAll(out.Is, "_", " ")
 	}
 	return "is " + out.Is
@@ -60,6 +61,7 @@ func told(err error) string {
 	for word, known := range map[string]error{
 		"not found": storage.ErrNotFound, "not due": storage.ErrNotDue, "held": storage.ErrHeld, "recovery needed": storage.ErrRecoveryNeeded, "gone": storage.ErrGone, "condemned": storage.ErrCondemned,
 		"cancelled": storage.ErrCancelled, "sequence behind": storage.ErrSequenceBehind, "unsafe": storage.ErrUnsafe, "exists": files.ErrExists,
+		"pinned": storage.ErrPinned, "on hold": storage.ErrOnHold, "held already": storage.ErrHeldAlready, "cannot restore": storage.ErrCannotRestore,
 	} {
 		if errors.Is(err, known) {
 			return word

@@ -61,7 +61,12 @@ func (s JobState) Ended() bool {
 // Export is a row of exports.
 type Export struct {
 	Exists  bool
+	Key     int // tenant, kind and key
 	Deleted bool
+	Expired bool // deleted by a rule: its key is free
+	Pinned  bool
+	Held    bool      // by a hold of its own
+	Old     bool      // a day has passed since its publication
 	Issued  int64     // the newest token
 	Last    int64     // the token of the pointer
 	Current AttemptID // the pointer
@@ -99,6 +104,9 @@ type Attempt struct {
 	Silent         bool // gave no heartbeat for longer than lease and grace
 	Probes         int
 	Probe          Probe
+	Pinned         bool
+	Old            bool // a day has passed since it was replaced
+	Doomed         bool // the clean-up has decided: its files go
 	locked         bool // by a publish in flight
 }
 
@@ -135,6 +143,8 @@ type rows struct {
 	sequence int64 // of tokens
 	data     int
 	epoch    Epoch
+	rule     Rule
+	heldAll  bool
 }
 
 // World is a database and a file store in memory. Each method is one committed
@@ -149,6 +159,7 @@ type World struct {
 	copy    rows
 	stored  bool
 	lost    []Lost // reused by HandOnLost
+	plan    []Deed // reused by Plan
 }
 
 // New is a world of its own, without the given guards; 0 leaves all in place.
@@ -166,6 +177,7 @@ func (w *World) Reset(without Guard) {
 	w.places = append(w.places[:0], place{})
 	w.outbox = w.outbox[:0]
 	w.sequence, w.data, w.epoch, w.told = 0, 1, EpochOpen, -1
+	w.rule, w.heldAll = Rule{}, false
 	w.without, w.stored, w.written = without, false, false
 }
 
@@ -207,36 +219,6 @@ func (w *World) Data() int { return w.data }
 
 // ChangeData makes a newer version of it.
 func (w *World) ChangeData() { w.data++ }
-
-// AddExport makes an export.
-func (w *World) AddExport() ExportID {
-	w.exports = append(w.exports, Export{Exists: true})
-	return w.Exports()
-}
-
-// DeleteExport deletes an export and cancels its jobs: false when there is none any
-// more. Its files go with a later clean-up.
-func (w *World) DeleteExport(e ExportID) bool {
-	if !w.MarkDeleted(e) {
-		return false
-	}
-	for j := range w.jobs {
-		if job := &w.jobs[j]; job.Export == e && (job.State == JobQueued || job.State == JobRunning) {
-			w.Cancel(JobID(j))
-		}
-	}
-	return true
-}
-
-// MarkDeleted is the first half of DeleteExport, for one that dies after it.
-func (w *World) MarkDeleted(e ExportID) bool {
-	x := &w.exports[e]
-	if !x.Exists || x.Deleted {
-		return false
-	}
-	x.Deleted = true
-	return true
-}
 
 // SetSequence sets the token sequence, as by setval: the next token is n+1.
 func (w *World) SetSequence(n int64) { w.sequence = n }
