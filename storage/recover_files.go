@@ -53,9 +53,18 @@ func (r *recovery) walk(ctx context.Context, fn func(context.Context, []files.Pl
 	return nil
 }
 
-// seen keeps the highest token of all names.
-func (r *recovery) seen(_ context.Context, places []files.Place) error {
-	r.sum.Seen = max(r.sum.Seen, places[len(places)-1].Token)
+// seen keeps the highest token of all names. That of an export counts as given out
+// from now on: a clean-up stops at a name with a token that the database does not know.
+func (r *recovery) seen(ctx context.Context, places []files.Place) error {
+	last := places[len(places)-1]
+	r.sum.Seen = max(r.sum.Seen, last.Token)
+	if r.opt.DryRun {
+		return nil
+	}
+	_, err := r.store.pool.Exec(ctx, "UPDATE fenceline.exports SET issued_token = $2 WHERE id = $1 AND issued_token < $2", last.Export, last.Token)
+	if err != nil {
+		return fmt.Errorf("record the highest token of export %s: %w", last.Export, err)
+	}
 	return nil
 }
 

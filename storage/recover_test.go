@@ -405,3 +405,38 @@ func TestTheManifestTellsWhatTheFilesAre(t *testing.T) {
 		}
 	}
 }
+
+// Files of attempts that the database does not know any more stay, and stop no clean-up once a
+// recovery has seen them, also where nothing is published again.
+func TestStrangersStopNoCleanUpAfterARecovery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.folder()
+	job := w.insert(newJob("e"))
+	b := w.begin(job)
+	w.must(w.store.Pair(w.ctx, f))
+	_, err := w.store.EndAttempt(w.ctx, b.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "boom", Final: true})
+	w.must(err)
+	lost := files.Place{Export: job.ExportID, Token: b.Token + 1, Attempt: uuid.New()} // of an attempt after the backup
+	out, err := f.Create(w.ctx, lost, "1-orders.csv")
+	w.must(err)
+	defer out.Abort()
+	_, err = out.Write([]byte("x"))
+	w.must(err)
+	_, err = out.Commit()
+	w.must(err)
+	sweep := func() error {
+		_, err := storage.NewSweep(w.store, f, storage.SweepOptions{Quarantine: -time.Hour}).Run(w.ctx)
+		return err
+	}
+	if err := sweep(); !errors.Is(err, storage.ErrUnsafe) {
+		t.Fatalf("a token that nobody gave out: %v", err)
+	}
+	w.setBack(f)
+	w.recovered(f, storage.RecoverOptions{})
+	w.must(sweep())
+	w.attemptState(b.ID, storage.AttemptDeleted)
+	if there, err := f.Present(w.ctx, lost); err != nil || !there {
+		t.Errorf("the stranger's file is there: %t, %v", there, err)
+	}
+}

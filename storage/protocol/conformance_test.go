@@ -282,6 +282,10 @@ func TestProductConformsWhereItDidNot(t *testing.T) {
 			{op: "add job", key: 1}, {op: "begin", job: 1}, {op: "write", attempt: 1}, {op: "seal", attempt: 1}, {op: "cancel", job: 1},
 			{op: "publish", attempt: 1}, {op: "sweep", lost: true}, {op: "publish", attempt: 1},
 		},
+		"files of attempts that a restore has taken away keep nobody from cleaning up after the recovery": {
+			{op: "add job", key: 1}, {op: "begin", job: 1}, {op: "end", attempt: 1, ending: protocol.Ending{State: protocol.AttemptFailed, Reason: "because", Error: "disk full", Final: true}}, {op: "save"},
+			{op: "add job", key: 1}, {op: "begin", job: 2}, {op: "write", attempt: 2}, {op: "restore"}, {op: "recover"}, {op: "sweep", lost: true},
+		},
 		"the sequence was set back behind another export's token": {
 			{op: "add job", key: 1}, {op: "add job", key: 2}, {op: "set sequence", token: 1}, {op: "begin", job: 1},
 			{op: "set sequence", token: 1}, {op: "begin", job: 2},

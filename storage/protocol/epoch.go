@@ -124,7 +124,8 @@ func (w *World) condemnUnfinished() (n int, ok bool) {
 	return n, true
 }
 
-// raiseSequence lets tokens go on above every one that has left a trace.
+// raiseSequence lets tokens go on above every one that has left a trace. Those of an
+// export's files count as given out: the clean-up need not take fright at them any more.
 func (w *World) raiseSequence() int64 {
 	seen := max(w.sequence, w.told)
 	for i := range w.exports {
@@ -134,8 +135,13 @@ func (w *World) raiseSequence() int64 {
 		seen = max(seen, w.attempts[i].Token)
 	}
 	for i := range w.places {
-		if w.places[i].present {
-			seen = max(seen, w.places[i].token)
+		p := &w.places[i]
+		if !p.present {
+			continue
+		}
+		seen = max(seen, p.token)
+		if e := &w.exports[p.export]; e.Exists {
+			e.Issued = max(e.Issued, p.token)
 		}
 	}
 	seen += tokenMargin
