@@ -53,18 +53,9 @@ func (r *recovery) walk(ctx context.Context, fn func(context.Context, []files.Pl
 	return nil
 }
 
-// seen keeps the highest token of all names. That of an export counts as given out
-// from now on: a clean-up stops at a name with a token that the database does not know.
-func (r *recovery) seen(ctx context.Context, places []files.Place) error {
-	last := places[len(places)-1]
-	r.sum.Seen = max(r.sum.Seen, last.Token)
-	if r.opt.DryRun {
-		return nil
-	}
-	_, err := r.store.pool.Exec(ctx, "UPDATE fenceline.exports SET issued_token = $2 WHERE id = $1 AND issued_token < $2", last.Export, last.Token)
-	if err != nil {
-		return fmt.Errorf("record the highest token of export %s: %w", last.Export, err)
-	}
+// seen keeps the highest token of all names.
+func (r *recovery) seen(_ context.Context, places []files.Place) error {
+	r.sum.Seen = max(r.sum.Seen, places[len(places)-1].Token)
 	return nil
 }
 
@@ -89,6 +80,19 @@ func (r *recovery) strangers(ctx context.Context, places []files.Place) error {
 		if err := r.stranger(ctx, p); err != nil {
 			return err
 		}
+	}
+	return r.account(ctx, places[len(places)-1])
+}
+
+// account lets the highest token of an export's files count as given out: a clean-up
+// stops at a name with a token that the database does not know.
+func (r *recovery) account(ctx context.Context, last files.Place) error {
+	if r.opt.DryRun {
+		return nil
+	}
+	_, err := r.store.pool.Exec(ctx, "UPDATE fenceline.exports SET issued_token = $2 WHERE id = $1 AND issued_token < $2", last.Export, last.Token)
+	if err != nil {
+		return fmt.Errorf("record the highest token of export %s: %w", last.Export, err)
 	}
 	return nil
 }

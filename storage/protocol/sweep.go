@@ -22,7 +22,7 @@ func (w *World) garbage(a AttemptID) bool {
 // Remove deletes the attempt's file, if it is there.
 func (w *World) Remove(a AttemptID) (was bool) {
 	was = w.places[a].present
-	w.places[a].present = false
+	w.places[a].present, w.places[a].manifest = false, nil
 	return was
 }
 
@@ -122,6 +122,15 @@ func (w *World) Plan(take Take) []Deed {
 func (w *World) unsafe(e ExportID) bool {
 	for i := range w.places {
 		if p := &w.places[i]; p.present && p.export == e && p.token > w.exports[e].Issued {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *World) anyUnsafe() bool {
+	for e := range w.exports {
+		if w.unsafe(ExportID(e)) {
 			return true
 		}
 	}

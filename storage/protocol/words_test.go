@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fenceline/fenceline/storage"
@@ -59,7 +60,7 @@ func told(err error) string {
 		return "recovery needed"
 	}
 	for word, known := range map[string]error{
-		"not found": storage.ErrNotFound, "not due": storage.ErrNotDue, "held": storage.ErrHeld, "recovery needed": storage.ErrRecoveryNeeded, "gone": storage.ErrGone, "condemned": storage.ErrCondemned,
+		"not found": storage.ErrNotFound, "not there": pgx.ErrNoRows, "not due": storage.ErrNotDue, "held": storage.ErrHeld, "recovery needed": storage.ErrRecoveryNeeded, "gone": storage.ErrGone, "condemned": storage.ErrCondemned,
 		"cancelled": storage.ErrCancelled, "sequence behind": storage.ErrSequenceBehind, "unsafe": storage.ErrUnsafe, "exists": files.ErrExists,
 		"pinned": storage.ErrPinned, "on hold": storage.ErrOnHold, "held already": storage.ErrHeldAlready, "cannot restore": storage.ErrCannotRestore,
 	} {

@@ -129,9 +129,17 @@ type Notice struct {
 // place is what a worker knows of its attempt, whatever becomes of the row: where
 // its file goes. present is the file itself.
 type place struct {
-	export  ExportID
-	token   int64
-	present bool
+	export   ExportID
+	token    int64
+	present  bool
+	manifest *manifest // beside it
+}
+
+// manifest is what the file itself tells of its attempt.
+type manifest struct {
+	key, asOf int
+	job       JobID
+	rows      int64
 }
 
 // rows is what the database holds. Position 0 of each table is not used.
@@ -141,7 +149,6 @@ type rows struct {
 	attempts []Attempt
 	outbox   []Notice
 	sequence int64 // of tokens
-	data     int
 	epoch    Epoch
 	rule     Rule
 	heldAll  bool
@@ -154,6 +161,7 @@ type World struct {
 	rows
 	places  []place // by AttemptID; what is on disk, whatever the database knows
 	told    int64   // the token in the mark of the files
+	data    int     // what is read later is newer, also where the data themselves were restored
 	without Guard
 	written bool // a file, ever: exports' folders stay
 	copy    rows
