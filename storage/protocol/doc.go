@@ -1,10 +1,12 @@
 // Package protocol holds the publication protocol twice more than the product
-// does, so that it can be looked at from all sides: as a model for the Spin model
-// checker (fence.pml), and as a reference in Go, [World], that keeps exports, jobs,
-// attempts and files in memory and has one method for each step.
+// does, so that it can be looked at from all sides: as models for the Spin model
+// checker (fence.pml, and keep.pml for those who keep files beside those who delete
+// them), and as a reference in Go, [World], that keeps exports, jobs, attempts and
+// files in memory and has one method for each step.
 //
 // The methods of a [World] answer exactly what the functions in the database
-// answer (migrations/00002_protocol.sql), and leave exactly the rows behind. No
+// answer (migrations/00002_protocol.sql, 00016_epoch.sql, 00017_retention.sql,
+// 00022_keep.sql), and what package storage makes of it, and leave exactly the rows behind. No
 // product code uses it. It is there for two tests, and either would say little
 // without the other:
 //

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,6 +18,7 @@ var modelAttempts = flag.Int("model.attempts", 2, "how many attempts the model h
 // check is one run of the model checker.
 type check struct {
 	name   string
+	model  string   // fence when empty
 	flags  []string // of Spin
 	law    int      // that must break; 0 when all must hold
 	memory int      // the hash table: 2 to the power of this, in slots
@@ -28,6 +30,7 @@ func checks(attempts int) []check {
 		return []check{
 			{name: "as it is", flags: []string{fmt.Sprintf("-DW=%d", attempts)}, memory: 26},
 			{name: "as it is, with a restore", flags: []string{"-DW=2", "-DRESTORE"}, memory: 24},
+			{name: "keep as it is", model: "keep", memory: 20},
 		}
 	}
 	restore := []string{"-DRESTORE", "-DCANCEL=0"}
@@ -63,6 +66,22 @@ func checks(attempts int) []check {
 			all = append(all, v)
 		}
 	}
+	return append(all, keepChecks()...)
+}
+
+// keepChecks are those of what keeps files.
+func keepChecks() []check {
+	all := []check{{name: "keep as it is", model: "keep", memory: 18}}
+	for guard, laws := range map[string][]int{
+		"NO_KEEPING_LOCK": {1, 7}, "LATE_LOCK": {1, 7}, "NO_HOLD_CHECK": {7}, "NO_RESTORE_CHECK": {1}, "NO_EPOCH_CHECK": {1}, "NO_CONDEMN_ALL": {1},
+	} {
+		for _, law := range laws {
+			all = append(all, check{
+				name: fmt.Sprintf("keep %s breaks L%d", guard, law), model: "keep", law: law, memory: 18,
+				flags: []string{"-D" + guard, fmt.Sprintf("-DONLY=%d", law)},
+			})
+		}
+	}
 	return all
 }
 
@@ -75,11 +94,11 @@ func TestModel(t *testing.T) {
 			t.Fatalf("the model checker needs %s: install the Debian packages spin and gcc (macOS: brew install spin): %v", tool, err)
 		}
 	}
-	source, err := filepath.Abs("fence.pml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range checks(*modelAttempts) {
+		source, err := filepath.Abs(cmp.Or(c.model, "fence") + ".pml")
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.run(t, source)
@@ -134,10 +153,11 @@ func command(t *testing.T, dir, name string, args ...string) string {
 func (c check) trail(t *testing.T, dir, source string) string {
 	t.Helper()
 	const most = 8 << 10
-	if _, err := os.Stat(filepath.Join(dir, "fence.pml.trail")); err != nil {
+	name := filepath.Base(source) + ".trail"
+	if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 		return "(no trail)"
 	}
-	args := append([]string{"-p", "-g", "-k", "fence.pml.trail"}, c.flags...)
+	args := append([]string{"-p", "-g", "-k", name}, c.flags...)
 	text := command(t, dir, "spin", append(args, source)...)
 	return text[max(0, len(text)-most):]
 }
