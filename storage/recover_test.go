@@ -410,33 +410,51 @@ func TestTheManifestTellsWhatTheFilesAre(t *testing.T) {
 // recovery has seen them, also where nothing is published again.
 func TestStrangersStopNoCleanUpAfterARecovery(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	f := w.folder()
-	job := w.insert(newJob("e"))
-	b := w.begin(job)
-	w.must(w.store.Pair(w.ctx, f))
-	_, err := w.store.EndAttempt(w.ctx, b.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "boom", Final: true})
-	w.must(err)
-	lost := files.Place{Export: job.ExportID, Token: b.Token + 1, Attempt: uuid.New()} // of an attempt after the backup
-	out, err := f.Create(w.ctx, lost, "1-orders.csv")
+	for name, recover := range map[string]func(*world, *files.Local){
+		"a backup was restored": func(w *world, f *files.Local) {
+			w.setBack(f)
+			w.recovered(f, storage.RecoverOptions{})
+		},
+		"a worker from before a recovery wrote late": func(w *world, f *files.Local) {
+			w.recovered(f, storage.RecoverOptions{Adopt: true}) // as the error says
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			f := w.folder()
+			job := w.insert(newJob("e"))
+			b := w.begin(job)
+			w.must(w.store.Pair(w.ctx, f))
+			_, err := w.store.EndAttempt(w.ctx, b.ID, storage.Ending{State: storage.AttemptFailed, Reason: "error", Error: "boom", Final: true})
+			w.must(err)
+			lost := files.Place{Export: job.ExportID, Token: b.Token + 1, Attempt: uuid.New()} // of an attempt after the backup
+			w.writeAt(f, lost, "x")
+			sweep := func() error {
+				_, err := storage.NewSweep(w.store, f, storage.SweepOptions{Quarantine: -time.Hour}).Run(w.ctx)
+				return err
+			}
+			if err := sweep(); !errors.Is(err, storage.ErrUnsafe) || !strings.Contains(err.Error(), "fenceline recover --adopt") {
+				t.Fatalf("a token that nobody gave out: %v", err)
+			}
+			recover(w, f)
+			w.must(sweep())
+			w.attemptState(b.ID, storage.AttemptDeleted)
+			if there, err := f.Present(w.ctx, lost); err != nil || !there {
+				t.Errorf("the stranger's file is there: %t, %v", there, err)
+			}
+		})
+	}
+}
+
+// writeAt writes a file that no attempt accounts for.
+func (w *world) writeAt(f *files.Local, p files.Place, text string) {
+	w.t.Helper()
+	out, err := f.Create(w.ctx, p, "1-orders.csv")
 	w.must(err)
 	defer out.Abort()
-	_, err = out.Write([]byte("x"))
+	_, err = out.Write([]byte(text))
 	w.must(err)
 	_, err = out.Commit()
 	w.must(err)
-	sweep := func() error {
-		_, err := storage.NewSweep(w.store, f, storage.SweepOptions{Quarantine: -time.Hour}).Run(w.ctx)
-		return err
-	}
-	if err := sweep(); !errors.Is(err, storage.ErrUnsafe) {
-		t.Fatalf("a token that nobody gave out: %v", err)
-	}
-	w.setBack(f)
-	w.recovered(f, storage.RecoverOptions{})
-	w.must(sweep())
-	w.attemptState(b.ID, storage.AttemptDeleted)
-	if there, err := f.Present(w.ctx, lost); err != nil || !there {
-		t.Errorf("the stranger's file is there: %t, %v", there, err)
-	}
 }

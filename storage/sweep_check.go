@@ -145,7 +145,7 @@ func (r *sweepRun) checkExports(ctx context.Context, items []SweepItem) error {
 		}
 		for _, p := range f.places {
 			if p.Token > issued[f.export] {
-				return fmt.Errorf("%w: %s carries token %d, but the database has given out %d at most: it is older than its files", ErrUnsafe, p, p.Token, issued[f.export])
+				return fmt.Errorf("%w: %s carries token %d, but the database has given out %d at most: it is older than its files, or a worker from before a recovery wrote them; `fenceline recover --adopt` looks at them and ends this", ErrUnsafe, p, p.Token, issued[f.export])
 			}
 			if !ours[p.Attempt] {
 				r.res.unknown(p.String())
