@@ -158,7 +158,9 @@ func (s *swept) auditHolds(want int64) (held uint64, took time.Duration) {
 	if got := sum.Classes[storage.ClassCurrent].Objects + sum.Classes[storage.ClassRetained].Objects; got != want || len(sum.Classes) != 2 {
 		s.t.Fatalf("the audit: %+v", sum)
 	}
-	return peak - min(before, peak), took
+	held = peak - min(before, peak)
+	fmt.Printf("the audit of %d files held %.1f MiB and took %s\n", want, float64(held)/(1<<20), took) // now: to remove them takes minutes
+	return held, took
 }
 
 func heapAndStacks() (n uint64) {
