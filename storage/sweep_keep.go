@@ -3,11 +3,13 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 )
 
@@ -91,8 +93,24 @@ func (r *sweepRun) logExpired(tx *gorm.DB, items []SweepItem, taken []uuid.UUID)
 	return nil
 }
 
+// pushOut is lookAgain for a plan, which puts nothing off that it need not: only the first look at what stays of those
+// that were replaced finds the older ones in whose place they stay, and a run comes to these after it.
+func (sw *Sweep) pushOut(ctx context.Context, why reason, items []SweepItem) error {
+	if why.name != reasonReplaced {
+		return nil
+	}
+	return sw.lookAgain(ctx, why, items)
+}
+
+// takesNoWrites reports whether the database refused a write because it is a standby, or is to be read only.
+func takesNoWrites(err error) bool {
+	const readOnly = "25006" // PostgreSQL, "Error Codes"
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == readOnly
+}
+
 // lookAgain says when to look next at what stays after all.
-func (r *sweepRun) lookAgain(ctx context.Context, why reason, items []SweepItem) error {
+func (sw *Sweep) lookAgain(ctx context.Context, why reason, items []SweepItem) error {
 	attempts, exports := []uuid.UUID{}, []uuid.UUID{}
 	for _, it := range items {
 		if why.action == "expire" {
@@ -101,7 +119,7 @@ func (r *sweepRun) lookAgain(ctx context.Context, why reason, items []SweepItem)
 			attempts = append(attempts, it.Attempt)
 		}
 	}
-	_, err := r.store.pool.Exec(ctx, "SELECT fenceline.look_again($1::uuid[], $2::uuid[], $3)", texts(attempts), texts(exports), r.opt.Superseded.Seconds())
+	_, err := sw.store.pool.Exec(ctx, "SELECT fenceline.look_again($1::uuid[], $2::uuid[], $3)", texts(attempts), texts(exports), sw.opt.Superseded.Seconds())
 	if err != nil {
 		return fmt.Errorf("put off what is kept: %w", err)
 	}

@@ -33,7 +33,10 @@ type SweepTotals struct {
 	Delete int64 `json:"delete"` // attempts that lose their files
 	Bytes  int64 `json:"bytes"`  // of these
 	// Limited says that the limit was reached and more waits for the next run.
-	Limited bool          `json:"limited"`
+	Limited bool `json:"limited"`
+	// Behind says that the database takes no writes, so that what a run brings up to date before it begins is not told:
+	// changes of rules, pins and holds since the last run, and what newer publications push out.
+	Behind  bool          `json:"behind,omitempty"`
 	Reasons []ReasonTotal `json:"reasons"` // only those of which there is something
 }
 
@@ -72,7 +75,7 @@ type planner struct {
 	since time.Time // where the reason at hand goes on
 	key   uuid.UUID
 	more  bool // the limit was reached with something left
-	// keep is told what stays after all, so that nobody looks at it again too soon; nil when nobody acts.
+	// keep is told what stays after all, so that nobody looks at it again too soon; nil when it cannot be written down.
 	keep func(context.Context, reason, []SweepItem) error
 }
 
@@ -185,12 +188,21 @@ func (sw *Sweep) page(ctx context.Context, r reason, until, since time.Time, key
 // planPage is how much of a plan is read at once.
 const planPage = 500
 
-// Plan tells what [Sweep.Run] would do now, in its order and by the same code, and
-// changes nothing: each item goes to fn, whose error ends it. A limit of time
-// cannot be told beforehand.
+// Plan tells what [Sweep.Run] would do now, in its order and by the same code: each
+// item goes to fn, whose error ends it. It decides nothing, but as a run it first
+// brings up to date when to look at what; where the database takes no writes it says
+// so ([SweepTotals].Behind). A limit of time cannot be told beforehand.
 func (sw *Sweep) Plan(ctx context.Context, fn func(SweepItem) error) (SweepTotals, error) {
 	t := SweepTotals{Reasons: []ReasonTotal{}}
 	p := sw.newPlanner(true)
+	p.keep = sw.pushOut
+	err := sw.store.ApplyRetention(ctx)
+	if takesNoWrites(err) {
+		t.Behind, p.keep, err = true, nil, nil
+	}
+	if err != nil {
+		return t, err
+	}
 	for {
 		items, _, err := p.next(ctx, planPage)
 		if err != nil || len(items) == 0 {

@@ -97,7 +97,7 @@ func (c *cli) sweepCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, false) },
 	}
 	plan := &cobra.Command{
-		Use: "plan", Short: "Say what the next run would do, and change nothing", Example: "  fenceline sweep plan\n  fenceline sweep plan --json | tail -1", Args: exactly(),
+		Use: "plan", Short: "Say what the next run would do, and do nothing of it", Example: "  fenceline sweep plan\n  fenceline sweep plan --json | tail -1", Args: exactly(),
 		Long: "Says in its order what `sweep run` would do now: it is the same code. With --json each item is a line, and the\ntotals are the last one. A limit of time cannot be told beforehand.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, true) },
 	}
@@ -141,6 +141,9 @@ func (c *cli) sweepPlan(ctx context.Context, sw *storage.Sweep) error {
 }
 
 func sayTotals(w io.Writer, t storage.SweepTotals) {
+	if t.Behind {
+		fmt.Fprintln(w, "This database takes no writes: what a run brings up to date first is not told, so it may do more. Plan on the primary.")
+	}
 	if t.Items == 0 {
 		fmt.Fprintln(w, "nothing to clean up")
 		return

@@ -128,7 +128,7 @@ func TestSweepCommands(t *testing.T) {
 	if res.Condemned != 3 || res.Deleted != 3 || res.Stopped != "done" {
 		t.Errorf("the run: %+v", res)
 	}
-	if out := s.ok("sweep", "log", "--run", fmt.Sprint(res.ID)); strings.Count(out, "was condemned more than") != 3 {
+	if out := s.ok("sweep", "log", "--run", fmt.Sprint(res.ID)); strings.Count(out, "was condemned and can never be published") != 3 {
 		t.Errorf("the log:\n%s", out)
 	}
 	if out := s.ok("sweep", "recount"); !strings.Contains(out, "0 bytes of 0 attempts") {
