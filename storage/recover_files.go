@@ -194,10 +194,12 @@ type pointer struct {
 	place             files.Place
 	tenant, kind, key string
 	given             bool // up, before
+	deleted           bool // the export is, and can be restored
 	files             []File
 }
 
-// pointers looks whether the files of every current publication are there, with the recorded size.
+// pointers looks whether the files of every current publication are there, with the recorded size; also those of
+// deleted exports, which come back when they are restored.
 func (r *recovery) pointers(ctx context.Context) error {
 	v := &verifier{store: r.store, files: r.files, opt: VerifyOptions{SizesOnly: true}}
 	for after := uuid.Nil; ; {
@@ -218,15 +220,17 @@ func (r *recovery) pointers(ctx context.Context) error {
 }
 
 func (r *recovery) page(ctx context.Context, after uuid.UUID) ([]*pointer, error) {
-	rows, err := r.store.pool.Query(ctx, `SELECT id, last_token, attempt_id, tenant, kind, key, files_lost_at IS NOT NULL FROM fenceline.exports
-		WHERE id > $1 AND attempt_id IS NOT NULL AND deleted_at IS NULL ORDER BY id LIMIT $2`, after, verifyPage)
+	rows, err := r.store.pool.Query(ctx, `SELECT id, last_token, attempt_id, tenant, kind, key, files_lost_at IS NOT NULL, deleted_at IS NOT NULL FROM fenceline.exports e
+		WHERE id > $1 AND attempt_id IS NOT NULL AND (deleted_at IS NULL OR files_gone_at IS NULL
+			AND EXISTS (SELECT FROM fenceline.attempts a WHERE a.id = e.attempt_id AND a.state = 'published' AND a.doomed_at IS NULL))
+		ORDER BY id LIMIT $2`, after, verifyPage)
 	if err != nil {
 		return nil, err
 	}
 	byID, ids := map[uuid.UUID]*pointer{}, []string{}
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*pointer, error) {
 		p := &pointer{}
-		err := row.Scan(&p.place.Export, &p.place.Token, &p.place.Attempt, &p.tenant, &p.kind, &p.key, &p.given)
+		err := row.Scan(&p.place.Export, &p.place.Token, &p.place.Attempt, &p.tenant, &p.kind, &p.key, &p.given, &p.deleted)
 		byID[p.place.Attempt], ids = p, append(ids, p.place.Attempt.String())
 		return p, err
 	})
@@ -251,7 +255,9 @@ func (r *recovery) pointer(ctx context.Context, v *verifier, p *pointer) error {
 		if err := r.still(ctx); err != nil {
 			return fmt.Errorf("%s, and perhaps all of the files: %w", wrong, err)
 		}
-		r.sum.Lost++
+		if r.sum.Lost++; p.deleted {
+			wrong += "; the export is deleted, and could be restored"
+		}
 		r.found(RecoverFinding{What: "lost", Export: p.place.Export, Attempt: p.place.Attempt, Token: p.place.Token, Tenant: p.tenant, Kind: p.kind, Key: p.key, Why: wrong})
 	}
 	if r.opt.DryRun || p.given == (wrong != "") || wrong != "" && !r.opt.FilesLost {
