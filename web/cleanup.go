@@ -42,7 +42,8 @@ type cleanupView struct {
 	Stored    storage.StoredTotal
 	Off       *storage.SweepOff
 	Plan      []storage.SweepItem
-	More      bool // than the plan shows
+	Refused   string // why there is no plan
+	More      bool   // than the plan shows
 	Deletions []storage.Deletion
 	Pager     pager
 }
@@ -158,7 +159,11 @@ func (s *Server) cleanupPage(w http.ResponseWriter, r *http.Request) error {
 	if v.Off, err = s.store.SweepSwitch(ctx); err != nil {
 		return err
 	}
-	if v.Plan, v.More, err = s.planned(r, maxPlanned); err != nil {
+	v.Plan, v.More, err = s.planned(r, maxPlanned)
+	switch {
+	case errors.Is(err, storage.ErrUnsafe), errors.Is(err, storage.ErrRecoveryNeeded):
+		v.Refused = err.Error()
+	case err != nil:
 		return err
 	}
 	list := newListing(r)
@@ -170,8 +175,11 @@ func (s *Server) cleanupPage(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "cleanup", v)
 }
 
-// planned is the beginning of the plan, and whether there is more.
+// planned is the beginning of the plan, and whether there is more; an error where a run would refuse.
 func (s *Server) planned(r *http.Request, most int) (items []storage.SweepItem, more bool, err error) {
+	if err := s.sweeps.sweep.Check(r.Context()); err != nil {
+		return nil, false, err
+	}
 	sweep := s.sweeps.sweep.With(func(o *storage.SweepOptions) { o.Limit = min(o.Limit, most) })
 	t, err := sweep.Plan(r.Context(), func(it storage.SweepItem) error {
 		items = append(items, it)

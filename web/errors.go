@@ -156,7 +156,7 @@ func failureOf(err error) (f *failure, fields []invalid.Problem) {
 		return errKeyInUse, nil
 	case errors.Is(err, storage.ErrKeyReused):
 		return errKeyReused, nil
-	case errors.Is(err, storage.ErrRecoveryNeeded):
+	case errors.Is(err, storage.ErrRecoveryNeeded), errors.Is(err, storage.ErrUnsafe):
 		return errRecovery, nil
 	case errors.Is(err, storage.ErrCursor):
 		return &failure{400, "cursor", "Not a page of this list", "The cursor is not one that this list gave out. Start again without it."}, nil

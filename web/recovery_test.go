@@ -25,6 +25,8 @@ func TestRecoveryIsSaid(t *testing.T) {
 		t.Errorf("readyz says %q", got.body)
 	}
 	w.get("/", who).want(t, 200, "Recovery is needed", "a &lt;copy&gt;", "fenceline recover")
+	w.get("/cleanup", who).want(t, 200, "Nothing would be cleaned up", "a &lt;copy&gt;")
+	w.get("/api/v1/sweep/plan", w.token("")).want(t, 503, "recovery-needed")
 	w.get("/", tenant).want(t, 200, "Recovery is needed", "Jobs are accepted and wait").without(t, "&lt;copy")
 	f, _ := failureOf(fmt.Errorf("clean up: %w", &storage.RecoveryError{Why: "a secret of the servers"}))
 	if f.status != 503 || f.slug != "recovery-needed" {
