@@ -45,14 +45,14 @@ func (c *cli) recover(ctx context.Context, a *app, opt storage.RecoverOptions, y
 		}
 	}
 	out := &recoverOut{findings: &findings{out: c.out, json: c.json, bar: c.newBar()}}
-	if c.json {
-		out.print(`{"findings":[`)
-	}
 	opt.Found = out.tell
 	sum, err := storage.Recover(ctx, a.store, a.files, opt)
 	if err == nil && !opt.DryRun && sum.Done {
 		details := map[string]any{"epoch": sum.Number, "condemned": sum.Condemned, "adopted": sum.Adopted, "lost": sum.Lost}
 		err = did(ctx, a.store, deed{action: "recovery.run", details: details})
+	}
+	if err != nil && sum.Token == 0 { // refused, or broken off before there was anything to tell
+		return err
 	}
 	if bad := out.finish(sum, opt); bad != nil {
 		return fmt.Errorf("print what was found: %w", bad)
@@ -94,7 +94,9 @@ func (o *recoverOut) tell(x storage.RecoverFinding) {
 		o.print(fmt.Sprintf("%s%s, export %s, token %d, attempt %s: %s\n", x.What, name, x.Export, x.Token, x.Attempt, x.Why))
 		return
 	}
-	if o.n > 1 {
+	if o.n == 1 {
+		o.print(`{"findings":[`)
+	} else {
 		o.print(",")
 	}
 	o.encode("\n", x)
@@ -102,6 +104,9 @@ func (o *recoverOut) tell(x storage.RecoverFinding) {
 
 func (o *recoverOut) finish(sum storage.RecoverSummary, opt storage.RecoverOptions) error {
 	if o.json {
+		if o.n == 0 {
+			o.print(`{"findings":[`)
+		}
 		o.print("\n],\n")
 		o.encode(`"summary":`, sum)
 		o.print("}\n")

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline/fenceline/jobs/redistest"
 	"github.com/fenceline/fenceline/storage"
 	"github.com/fenceline/fenceline/storage/files"
 )
@@ -42,7 +45,7 @@ func TestRecoverOfAPrivateFolder(t *testing.T) {
 
 	up = s.start("up")
 	up.says("Stop with Ctrl-C")
-	if r := s.run("sweep", "run"); r.code != exitRecover || !strings.Contains(r.err, "older than its files") {
+	if r := s.run("sweep", "run"); r.code != exitRecover || !strings.Contains(r.err, "older than its files") || r.out != "" || strings.Count(r.err, "older than its files") != 1 {
 		t.Errorf("sweep: exit %d, %s", r.code, r.err)
 	}
 	if r := s.run("doctor"); !strings.Contains(r.out, "recovery is needed") {
@@ -66,4 +69,21 @@ func TestRecoverOfAPrivateFolder(t *testing.T) {
 		t.Errorf("sweep after: exit %d, %s", r.code, r.err)
 	}
 	s.ok("verify")
+}
+
+// Whoever may not begin tells nothing but that.
+func TestRecoverBesideAnotherTellsOnlyThat(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.Shared(t))
+	s.ok("sweep", "status")
+	conn, err := pgx.Connect(t.Context(), s.env["DATABASE_URL"])
+	s.must(err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), "SELECT pg_advisory_lock(x'46454e4300000002'::bigint)") // that of a clean-up
+	s.must(err)
+	for _, flags := range [][]string{{"--yes"}, {"--dry-run"}, {"--adopt", "--yes"}, {"--yes", "--json"}} {
+		if r := s.run(append([]string{"recover"}, flags...)...); r.code != exitBusy || r.out != "" || !strings.Contains(r.err, "another run is in progress") {
+			t.Errorf("recover %q: %+v", flags, r)
+		}
+	}
 }
