@@ -33,6 +33,7 @@ func OpenLeaser(ctx context.Context, address string, o LeaseOptions) (l Leaser, 
 // needed, and an odd number of them; more than half must answer, or it is
 // [storage.ErrUnreachable]. The caller calls end when no lease is held any more.
 func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Leaser, end func(), err error) {
+	defer func() { err = ofLease(err) }()
 	var clients []redis.UniversalClient
 	end = func() {
 		for _, c := range clients {
@@ -70,6 +71,16 @@ func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Lea
 		return nil, nil, fmt.Errorf("connect to more than half of %d Redis servers: %w: %w", len(nodes), storage.ErrUnreachable, errors.Join(failures...))
 	}
 	return NewRedisLeaser(o, clients...), end, nil
+}
+
+// ofLease names the setting that a refused address came from: the reader of addresses blames the usual one.
+func ofLease(err error) error {
+	if bad, ok := errors.AsType[*invalid.Error](err); ok {
+		for i := range bad.Problems {
+			bad.Problems[i].Field = "LEASE_URL"
+		}
+	}
+	return err
 }
 
 // dial lets a client of Redis use Dial. A client that is given a dialer leaves to

@@ -13,6 +13,8 @@ import (
 var (
 	// ErrNotFound means that there is no such row, or none that the caller may see.
 	ErrNotFound = errors.New("not found")
+	// ErrBadURL means that the address of a database cannot be read; the error begins with the name of the setting.
+	ErrBadURL = errors.New("must be such as postgres://user:secret@host/db, with %-escapes for special characters")
 	// ErrUnreachable means that a server does not answer, or not yet; trying again may help.
 	ErrUnreachable = errors.New("the server cannot be reached")
 	// ErrNotDue means that the job cannot be begun: another worker has it, it is not due yet, or it has ended.

@@ -217,7 +217,7 @@ func badURL(name string, err error) error {
 		bare.ConnString = ""
 		why = ": " + strings.TrimPrefix(bare.Error(), "cannot parse ``: ")
 	}
-	return fmt.Errorf("%s: must be such as postgres://user:secret@host/db, with %%-escapes for special characters%s", name, why)
+	return fmt.Errorf("%s: %w%s", name, ErrBadURL, why)
 }
 
 func withProvider(ctx context.Context, url string, fn func(*goose.Provider) error) error {

@@ -47,7 +47,7 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &c):
 		return c.code
-	case errors.As(err, &bad), errors.Is(err, storage.ErrCursor), storage.IsBadText(err):
+	case errors.As(err, &bad), errors.Is(err, storage.ErrCursor), errors.Is(err, storage.ErrBadURL), storage.IsBadText(err):
 		return exitUsage
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrNoSeries), errors.Is(err, report.ErrNotFound):
 		return exitNotFound

@@ -92,8 +92,11 @@ func parseLabSources(args []string) (list []labSource, not []string, err error) 
 		}
 		src := labSource{labBackend: all[i], address: address}
 		scheme, _, whole := strings.Cut(address, "://")
+		if given && len(src.schemes) == 0 {
+			return nil, nil, usageError("backend: %s takes no address: write %s", name, name)
+		}
 		if given && (!whole || !slices.Contains(src.schemes, scheme)) {
-			return nil, nil, usageError("backend: the address of %s must be such as %s=%s", name, name, cmp.Or(src.example, "nothing"))
+			return nil, nil, usageError("backend: the address of %s must be such as %s=%s", name, name, src.example)
 		}
 		if slices.ContainsFunc(list, func(o labSource) bool { return o.name == name }) {
 			return nil, nil, usageError("backend: %s is given twice", name)

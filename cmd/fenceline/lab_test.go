@@ -256,7 +256,7 @@ func TestLabIsToldWhatToPlay(t *testing.T) {
 		{"lab redsi", `"redsi" is none of redis, redlock, postgres, etcd, zookeeper, kubernetes, none`},
 		{"lab redis=hunter2", "the address of redis must be such as redis=redis://HOST:6379"},
 		{"lab redis=postgres://:hunter2@x/y", "the address of redis must be such as"},
-		{"lab none=redis://:hunter2@x", "the address of none must be such as none=nothing"},
+		{"lab none=redis://:hunter2@x", "none takes no address: write none"},
 		{"lab redis redis", "redis is given twice"},
 		{"lab redis --fault sleep", `--fault: "sleep" is none of pause, kill, cut, failover, release`},
 		{"lab redis --lease 100ms", "--lease: 100ms must be from 1s to 1m"},

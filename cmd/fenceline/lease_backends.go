@@ -41,13 +41,19 @@ func leaseBackendOf(scheme string) (leaseBackend, bool) {
 	return all[i], true
 }
 
-// leaseSchemes begin the addresses that this very program can open.
+// leaseSchemes begin the addresses that this very program can open, and those that need a build with their tag.
 func leaseSchemes() string {
-	var list []string
+	var here, others []string
 	for _, b := range leaseBackends() {
 		if b.open != nil {
-			list = append(list, b.schemes...)
+			here = append(here, b.schemes...)
+		} else {
+			others = append(others, b.schemes...)
 		}
 	}
-	return strings.Join(list, "://, ") + "://"
+	text := strings.Join(here, "://, ") + "://"
+	if len(others) > 0 {
+		text += " (in builds with their tags also " + strings.Join(others, "://, ") + "://)"
+	}
+	return text
 }

@@ -36,11 +36,14 @@ func TestLeaseURLIsRefused(t *testing.T) {
 		"redlock://:hunter2@a,b":       "redlock needs an odd number of independent servers, three or more, and 2 are named",
 		"redlock://:hunter2@a,b,a":     "names the server a twice",
 		"postgres://u:hunter2@[::1/db": "LEASE_URL: must be such as postgres://",
+		"postgres://u:hunter2@[bad":    "LEASE_URL: must be such as postgres://",
+		"redis://:hunter2@h:99999":     "LEASE_URL: host 1 is not HOST or HOST:PORT",
+		"consul://u:hunter2@h":         "zookeeper://",
 	} {
 		s := newSite(t, redistest.Shared(t))
 		s.env["LEASE_URL"] = value
 		r := s.run("work")
-		if r.code == exitDone || !strings.Contains(r.err, says) || strings.Contains(r.err, "hunter2") {
+		if r.code != exitUsage || !strings.Contains(r.err, says) || strings.Contains(r.err, "REDIS_URL") || strings.Contains(r.err, "hunter2") {
 			t.Errorf("%s: exit %d: %s", value, r.code, r.err)
 		}
 	}
