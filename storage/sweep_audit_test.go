@@ -227,8 +227,15 @@ func TestExplain(t *testing.T) {
 	explain(everyAge, all["lost"].ID.String(), "was deleted at 20", "after it was failed", fmt.Sprintf("by run %d because it was failed", res.ID), "looked at again at 20")
 	explain(everyAge, path, "was deleted at 20")
 	for _, nobody := range []string{uuid.NewString(), "/etc/passwd", "notes.txt", "../..", uuid.NewString() + "/7-" + uuid.NewString() + "/1-a.csv", ""} {
-		explain(everyAge, nobody, "unknown: ")
+		if list, err := s.sweep(everyAge).Explain(s.ctx, nobody); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("%q: %+v %v", nobody, list, err)
+		}
 	}
+	s.must(os.WriteFile(filepath.Join(s.local.Dir(), "notes.txt"), nil, 0o600))
+	explain(everyAge, "notes.txt", "unknown: no attempt accounts for it")
+	explain(everyAge, filepath.Join(s.local.Dir(), "notes.txt"), "unknown: no attempt accounts for it")
+	explain(everyAge, "FENCELINE.json", "stays: it is the mark of the store")
+	explain(everyAge, filepath.Join(s.local.Dir(), "FENCELINE.json"), "stays: it is the mark of the store")
 }
 
 func TestAuditFailsWithItsListener(t *testing.T) {

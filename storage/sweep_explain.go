@@ -18,7 +18,7 @@ import (
 type Explanation struct {
 	Subject string `json:"subject"` // as it was asked for, or the attempt of an export
 	Class   Class  `json:"class"`   // "" for what was deleted, and for what is nothing
-	// Outcome is stays, goes, gone or unknown.
+	// Outcome is stays, goes, gone, unknown, or missing: it should be there and is not.
 	Outcome  string    `json:"outcome"`
 	Sentence string    `json:"sentence"`
 	Export   uuid.UUID `json:"export,omitzero"`
@@ -46,21 +46,25 @@ type story struct {
 // Explain says why a file (by its path), an attempt or an export (by their ids)
 // stays or goes, with the times and what would have to happen. An export has an
 // answer for each of its newest attempts that still have files, or one when none has.
+// [ErrNotFound] means that neither the database nor the store knows anything of it.
 func (sw *Sweep) Explain(ctx context.Context, subject string) ([]Explanation, error) {
 	id, err := uuid.Parse(subject)
 	if err != nil {
 		return sw.explainPath(ctx, subject)
 	}
 	if list, err := sw.stories(ctx, "WHERE a.id = $4", id); err != nil || len(list) > 0 {
-		return sw.explainAll(subject, list), err
+		return sw.explainAll(ctx, subject, list, err)
 	}
 	list, err := sw.stories(ctx, fmt.Sprintf("WHERE a.export_id = $4 AND a.state <> 'deleted' ORDER BY a.token DESC LIMIT %d", mostExplained), id)
 	if err != nil || len(list) > 0 {
-		return sw.explainAll("", list), err
+		return sw.explainAll(ctx, "", list, err)
 	}
 	e, err := sw.store.Export(ctx, Scope{All: true}, id)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
-		return []Explanation{{Subject: subject, Class: ClassUnknown, Outcome: "unknown", Sentence: "unknown: there is no such attempt and no such export with files"}}, nil
+	if errors.Is(err, ErrNotFound) {
+		return sw.explainFolder(ctx, id)
+	}
+	if errors.Is(err, ErrGone) {
+		return []Explanation{{Subject: subject, Outcome: "gone", Export: id, Sentence: "the export was deleted and has no files"}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -68,39 +72,45 @@ func (sw *Sweep) Explain(ctx context.Context, subject string) ([]Explanation, er
 	return []Explanation{{Subject: subject, Outcome: "gone", Export: e.ID, Sentence: "the export has no files: nothing of it was published, or all was deleted"}}, nil
 }
 
-func (sw *Sweep) explainAll(subject string, list []story) []Explanation {
+func (sw *Sweep) explainAll(ctx context.Context, subject string, list []story, err error) ([]Explanation, error) {
 	all := make([]Explanation, len(list))
 	for i, s := range list {
-		all[i] = sw.explain(s)
+		if all[i] = sw.explain(s); err == nil {
+			err = sw.missing(ctx, &all[i], files.Place{Export: s.ExportID, Token: s.Token, Attempt: s.ID}, "")
+		}
 		all[i].Subject = subject
 		if subject == "" {
 			all[i].Subject = "attempt " + s.ID.String()
 		}
 	}
-	return all
+	return all, err
 }
 
 // explainPath is for a file of the store.
 func (sw *Sweep) explainPath(ctx context.Context, name string) ([]Explanation, error) {
 	o := files.At(name)
-	none := Explanation{Subject: name, Class: ClassUnknown, Outcome: "unknown", Sentence: "unknown: no attempt accounts for it; it is never deleted"}
 	if o.Place.Attempt == uuid.Nil {
-		return []Explanation{none}, nil
+		return sw.explainOther(ctx, name)
 	}
 	list, err := sw.stories(ctx, "WHERE a.id = $4 AND a.export_id = $5 AND a.token = $6", o.Place.Attempt, o.Place.Export, o.Place.Token)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return []Explanation{none}, nil
+	there, err := sw.files.Present(ctx, o.Place)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) == 0 && !there:
+		return nil, nobodyKnows(name)
+	case len(list) == 0:
+		return unaccounted(name), nil
 	}
 	x := sw.explain(list[0])
 	x.Subject = name
-	there, err := sw.files.Present(ctx, o.Place)
-	if err != nil {
+	if err := sw.missing(ctx, &x, o.Place, o.Name); err != nil {
 		return nil, err
 	}
-	if x.Outcome != "gone" && !there {
+	if x.Outcome != "missing" && x.Outcome != "gone" && !there {
 		x.Sentence += fmt.Sprintf("; nothing lies at %s now", path.Clean(o.Place.String()))
 	}
 	return []Explanation{x}, nil

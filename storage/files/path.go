@@ -8,6 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
+// IsMark says that a name, as [At] reads it, is that of the store's own mark.
+func IsMark(name string) bool { return At(name).Path == markerName }
+
 // At reads what somebody calls a file by: its path below the root of a store, or
 // with the root before it. [Object.Place] has an Attempt when it names one.
 func At(name string) Object {
