@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"text/tabwriter"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 const sweepLong = "Condemns attempts that have been silent for too long and deletes the files of those that were\n" +
 	"fenced out, failed, cancelled, condemned or replaced, after their quarantine. One runs at a time.\n\n" +
 	"Exit codes: 0 nothing is wrong, 1 it refused to run on what it found or broke off, 4 it is switched off or\n" +
-	"would delete too large a share, 5 some items failed (the next run tries them again), 75 another one is running."
+	"would delete too large a share, 5 some items failed (the next run tries them again), 6 recovery is needed first,\n" +
+	"75 another one is running, or a recovery was not long ago."
 
 // sweepFlags bound one run.
 type sweepFlags struct {
@@ -67,6 +69,7 @@ func (c *cli) sweepCmd() *cobra.Command {
 	var dry bool
 	var f sweepFlags
 	run := func(cmd *cobra.Command, plan bool) error {
+		c.log = slog.New(slog.DiscardHandler) // that recovery is needed is this command's own error
 		return c.withApp(cmd.Context(), func(ctx context.Context, a *app) error {
 			sw, err := f.sweep(cmd, a)
 			switch {
@@ -74,6 +77,9 @@ func (c *cli) sweepCmd() *cobra.Command {
 				return err
 			case plan:
 				if err := sw.Check(ctx); err != nil {
+					return err
+				}
+				if err := c.sayRefused(sw.Refused(ctx)); err != nil {
 					return err
 				}
 				return c.sweepPlan(ctx, sw)
@@ -158,6 +164,15 @@ func sayTotals(w io.Writer, t storage.SweepTotals) {
 	}
 }
 
+// sayRefused says beside a plan that a run would do nothing of it now; any other error is answered.
+func (c *cli) sayRefused(why error) error {
+	if !errors.Is(why, storage.ErrOff) && !errors.Is(why, storage.ErrAfterRecovery) {
+		return why
+	}
+	fmt.Fprintf(c.err, "fenceline: `sweep run` would do nothing of this now: %s\n", why)
+	return nil
+}
+
 func (c *cli) sweepRun(ctx context.Context, store *storage.Store, sw *storage.Sweep) error {
 	res, err := sw.Run(ctx)
 	if res.ID == 0 { // nothing was begun
@@ -165,6 +180,9 @@ func (c *cli) sweepRun(ctx context.Context, store *storage.Store, sw *storage.Sw
 	}
 	details := map[string]any{"condemned": res.Condemned, "deleted": res.Deleted, "expired": res.Expired, "bytes": res.Bytes, "failed": res.Failed}
 	err = errors.Join(err, did(ctx, store, deed{action: "sweep.run", kind: "sweep", details: details}))
+	if err != nil && !c.json && res.Planned == 0 && res.UnknownCount == 0 { // refused as a whole: the error says why
+		return err
+	}
 	said := c.print(res, func(w io.Writer) {
 		fmt.Fprintf(w, "condemned %d, deleted %d, expired %d, looked again at %d, skipped %d, failed %d of %d planned; %s removed\n",
 			res.Condemned, res.Deleted, res.Expired, res.Probed, res.Skipped, res.Failed, res.Planned, count.Of(res.Bytes, "byte"))

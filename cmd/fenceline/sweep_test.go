@@ -112,6 +112,9 @@ func TestSweepCommands(t *testing.T) {
 	if r := s.run("sweep", "run"); r.code != exitRefused || !strings.Contains(r.err, "a test") {
 		t.Errorf("run while it is off: %+v", r)
 	}
+	if r := s.run("sweep", "plan"); r.code != exitDone || !strings.Contains(r.err, "`sweep run` would do nothing of this now") || !strings.Contains(r.err, "a test") {
+		t.Errorf("plan while it is off: %+v", r)
+	}
 	s.ok("sweep", "on")
 	s.env["SWEEP_OFF"] = "yes"
 	if r := s.run("sweep", "run"); r.code != exitRefused || !strings.Contains(r.err, "SWEEP_OFF") {
@@ -137,7 +140,7 @@ func TestSweepCommands(t *testing.T) {
 
 	// An attempt of 2 GiB is all there is: to delete it is too much at once.
 	s.silent2GiB()
-	if r := s.run("sweep", "run", "--sweep-quarantine", "0s"); r.code != exitRefused || !strings.Contains(r.err, "--max-share 100") {
+	if r := s.run("sweep", "run", "--sweep-quarantine", "0s"); r.code != exitRefused || strings.Count(r.err, "--max-share 100") != 1 || r.out != "" {
 		t.Errorf("a run that deletes all: %+v", r)
 	}
 	s.ok("sweep", "run", "--sweep-quarantine", "0s", "--max-share", "100")
@@ -164,6 +167,12 @@ func TestSweepAuditAlarms(t *testing.T) {
 		t.Errorf("explain: %s", out)
 	}
 	s.must(os.Remove(lost))
+	if out := s.ok("sweep", "explain", lost); !strings.HasPrefix(out, "missing: ") || !strings.Contains(out, "is not in the store; it is the current file of acme / report / lost") {
+		t.Errorf("explain what is missing: %s", out)
+	}
+	if r := s.run("sweep", "explain", "nobody.txt"); r.code != exitNotFound || r.out != "" {
+		t.Errorf("explain what nobody knows: %+v", r)
+	}
 	if r := s.run("sweep", "audit"); r.code != exitFailed || !strings.Contains(r.out, "missing") || !strings.Contains(r.out, "not in the store") {
 		t.Errorf("with a file missing: %+v", r)
 	}
