@@ -182,7 +182,11 @@ func (s *Store) UnpinExport(ctx context.Context, scope Scope, id uuid.UUID, atte
 }
 
 func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *uuid.UUID, set string, args []any, e AuditEntry, where ...string) error {
-	missing := fmt.Errorf("%w: it was deleted, or a clean-up takes its files already", ErrNotFound)
+	what, missing := fmt.Sprintf("export %s", id), fmt.Errorf("%w: it was deleted, or a clean-up takes its files already", ErrNotFound)
+	if attempt != nil {
+		what = fmt.Sprintf("attempt %s of export %s", *attempt, id)
+		missing = fmt.Errorf("%w: the export has no such publication, or a clean-up takes its files already", ErrNotFound)
+	}
 	if len(where) > 0 {
 		missing = fmt.Errorf("%w: it is not pinned", ErrNotFound)
 	}
@@ -201,7 +205,7 @@ func (s *Store) setPin(ctx context.Context, scope Scope, id uuid.UUID, attempt *
 		return done.Error
 	})
 	if err != nil {
-		return fmt.Errorf("pin or unpin export %s: %w", id, err)
+		return fmt.Errorf("pin or unpin %s: %w", what, err)
 	}
 	return s.ApplyRetention(ctx)
 }

@@ -58,7 +58,7 @@ func TestKeepingAnExport(t *testing.T) {
 	t.Parallel()
 	s := newTaskSite(t)
 	s.publishFile("k", "id\n1\n")
-	id := asJSON[storage.Page[storage.ExportSummary]](s, "export", "list").Items[0].ID.String()
+	id, unknown := asJSON[storage.Page[storage.ExportSummary]](s, "export", "list").Items[0].ID.String(), uuid.NewString()
 	for _, c := range []struct {
 		code int
 		says string // in what is printed, or in the error
@@ -66,6 +66,8 @@ func TestKeepingAnExport(t *testing.T) {
 	}{
 		{exitUsage, "--note", []string{"pin", id}},
 		{exitDone, "kept until it is unpinned: " + actor() + " pinned it, “year end”", []string{"pin", id, "--note", "year end"}},
+		{exitNotFound, "attempt " + unknown + " of export " + id, []string{"pin", id, "--attempt", unknown, "--note", "year end"}},
+		{exitNotFound, "attempt " + unknown + " of export " + id, []string{"unpin", id, "--attempt", unknown}},
 		{exitUsage, "1 file", []string{"delete", id}},
 		{exitRefused, "pinned", []string{"delete", id, "--yes"}},
 		{exitDone, "on hold", []string{"hold", id, "--note", "case 7"}},
