@@ -68,7 +68,7 @@ func OpenRedisLeaser(ctx context.Context, address string, o LeaseOptions) (l Lea
 	}
 	if len(nodes)-len(failures) <= len(nodes)/2 {
 		end()
-		return nil, nil, fmt.Errorf("connect to more than half of %d Redis servers: %w: %w", len(nodes), storage.ErrUnreachable, errors.Join(failures...))
+		return nil, nil, fmt.Errorf("connect to more than half of %d Redis servers, of which %d answer: %w: %w", len(nodes), len(nodes)-len(failures), storage.ErrUnreachable, errors.Join(failures...))
 	}
 	return NewRedisLeaser(o, clients...), end, nil
 }

@@ -116,6 +116,21 @@ func (r *RedisLeaser) Holder(ctx context.Context, resource string) (LeaseHolder,
 	return LeaseHolder{}, ErrLeaseFree
 }
 
+// Servers asks all servers at once whether they answer, and counts those that do.
+// One with replicas, or a cluster, counts as one.
+func (r *RedisLeaser) Servers(ctx context.Context) (up, all int) {
+	answers := make(chan error, len(r.clients))
+	for _, c := range r.clients {
+		go func() { answers <- c.Ping(ctx).Err() }()
+	}
+	for range r.clients {
+		if <-answers == nil {
+			up++
+		}
+	}
+	return up, len(r.clients)
+}
+
 // newOwner is a value that no other lease has: when it was taken by the holder's
 // clock, a random part, and who took it.
 func newOwner(name string) string {

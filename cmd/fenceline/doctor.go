@@ -217,8 +217,12 @@ func (c check) cannot(why, do string) finding {
 
 // withoutSecrets is an error's text without the addresses, which hold passwords.
 func (d *doctor) withoutSecrets(err error) string {
-	text := oneLine(err.Error())
-	for _, secret := range []struct{ text, name string }{{d.conf.RedisURL, "REDIS_URL"}, {d.conf.DatabaseURL, "DATABASE_URL"}, {d.conf.DirectURL, "DATABASE_DIRECT_URL"}, {d.conf.SourceURL, "SOURCE_DATABASE_URL"}} {
+	text, lease := oneLine(err.Error()), ""
+	if strings.Contains(d.conf.LeaseURL, "://") { // else it is a word
+		lease = d.conf.LeaseURL
+	}
+	raw, plain := leaseSecret(lease)
+	for _, secret := range []struct{ text, name string }{{d.conf.RedisURL, "REDIS_URL"}, {d.conf.DatabaseURL, "DATABASE_URL"}, {d.conf.DirectURL, "DATABASE_DIRECT_URL"}, {d.conf.SourceURL, "SOURCE_DATABASE_URL"}, {lease, "LEASE_URL"}, {raw, "…"}, {plain, "…"}} {
 		if secret.text != "" {
 			text = strings.ReplaceAll(strings.ReplaceAll(text, fmt.Sprintf("%q", secret.text), secret.name), secret.text, secret.name)
 		}
@@ -254,9 +258,9 @@ func newDiagnosis(findings []finding) diagnosis {
 func (c *cli) doctorCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check a deployment: what is wrong, what it endangers, what to do",
-		Long: "Looks at PostgreSQL, the schema, Redis, the files folder, the settings and the work in progress, and says\n" +
-			"what it found, what that endangers (a law, L1 to L9; speed; or nothing) and what to do. It changes\n" +
-			"nothing, waits for nothing longer than some seconds, and goes on when a check cannot be made.\n\n" +
+		Long: "Looks at PostgreSQL, the schema, Redis, leases (it takes one of its own, and releases it), the files folder, the\n" +
+			"settings and the work in progress, and says what it found, what that endangers (a law, L1 to L9; speed; or\n" +
+			"nothing) and what to do. It changes nothing, waits for nothing longer than some seconds, and goes on when a check cannot be made.\n\n" +
 			"Run it as the user and with the environment of a worker: it judges the settings and the rights that it has.\n\n" +
 			"Exit codes: 0 no law is endangered (there may be warnings), 1 one is, or it could not be checked.",
 		Args: exactly(),
@@ -311,6 +315,8 @@ func partTitle(part string) string {
 		return "PostgreSQL"
 	case "redis":
 		return "Redis"
+	case "lease":
+		return "leases"
 	}
 	return part
 }

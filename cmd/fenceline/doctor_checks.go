@@ -43,6 +43,8 @@ func checks() []check {
 		{"redis.persistence", "", redis, redisFacts(judgePersistence)},
 		{"redis.clock", "", redis, askRedisClock},
 
+		{"lease.service", "", "", askLeaseService},
+
 		{"source.role", "", "", askSource},
 
 		{"files.folder", "L1", "", orBucket(askFolder, askBucket)},

@@ -268,6 +268,18 @@ func damages() []damage {
 		{check: "redis.persistence", grade: gradeOK, says: "appends to a file", hurt: config("CONFIG", "SET", "appendonly", "yes")}, // irrelevant, by L9
 		{check: "redis.clock", grade: gradeWarning, says: "behind this host's", change: inAnHour},
 
+		{check: "lease.service", grade: gradeWarning, says: "redis: no lease can be had: the Redis of REDIS_URL", hurt: env("REDIS_URL", "")},
+		{check: "lease.service", grade: gradeWarning, says: "postgres: no lease can be had: LEASE_URL leads to a pooler", hurt: func(p *patient) {
+			p.pool("transaction")
+			p.env["LEASE_URL"] = leasePostgres
+		}},
+		{check: "lease.service", grade: gradeWarning, says: "postgres: no lease can be had: connect", hurt: env("LEASE_URL", "postgres://u:secret@127.0.0.1:1/d")},
+		{check: "lease.service", grade: gradeWarning, says: "its holder is said to be", judge: func() finding {
+			return judgeLeaseService("etcd", leaseTrial{err: errors.New("the lease was given, and its holder is said to be \"x\"")}, usual)
+		}},
+		{check: "lease.service", grade: gradeOK, says: "another doctor held", judge: func() finding { return judgeLeaseService("kubernetes", leaseTrial{busy: true}, usual) }},
+		{check: "lease.service", grade: gradeOK, says: "no lease: every worker may work", hurt: env("LEASE_URL", leaseNone)},
+
 		{check: "files.folder", grade: gradeDanger, says: "mode 0757", hurt: func(p *patient) { p.must(os.Chmod(p.env["FILES_DIR"], 0o757)) }},
 		{check: "files.folder", grade: gradeWarning, says: "does not exist", hurt: func(p *patient) { p.must(os.RemoveAll(p.env["FILES_DIR"])) }},
 		{check: "files.folder", grade: gradeDanger, says: "but exports were published", hurt: func(p *patient) {
@@ -532,7 +544,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	if r.code != 0 || !regexp.MustCompile(`(?m)^\d+ ok, \d+ warnings?, 0 dangers\n\z`).MatchString(r.out) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	for _, line := range []string{"PostgreSQL\n", "schema\n", "Redis\n", "files\n", "settings\n", "work\n", "\n  ok       fsync              on\n"} {
+	for _, line := range []string{"PostgreSQL\n", "schema\n", "Redis\n", "leases\n", "files\n", "settings\n", "work\n", "\n  ok       fsync              on\n"} {
 		if !strings.Contains(r.out, line) {
 			t.Errorf("no line %q in\n%s", line, r.out)
 		}

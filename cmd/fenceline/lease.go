@@ -34,23 +34,27 @@ func (r *configReader) leases(env string) string {
 
 // openLeases connects to who should say which worker works.
 func (a *app) openLeases(ctx context.Context) (err error) {
-	o := jobs.LeaseOptions{Owner: a.name, Prefix: a.conf.Namespace + ":lease:", TTL: a.conf.Lease}
-	address := a.conf.LeaseURL
+	var end func()
+	if a.leases, end, err = a.conf.openLeaser(ctx, a.name, a.redis); err == nil {
+		a.closers = append(a.closers, end)
+	}
+	return err
+}
+
+// openLeaser opens what LEASE_URL names, for an owner; r is the Redis of REDIS_URL.
+// The caller calls end when it holds no lease any more.
+func (c Config) openLeaser(ctx context.Context, owner string, r jobs.Redis) (l jobs.Leaser, end func(), err error) {
+	o := jobs.LeaseOptions{Owner: owner, Prefix: c.Namespace + ":lease:", TTL: c.Lease}
+	address := c.LeaseURL
 	scheme, _, _ := strings.Cut(address, "://")
 	backend, _ := leaseBackendOf(scheme) // the configuration lets no other address through
 	switch address {
 	case leaseNone:
-		a.leases = jobs.AlwaysLeaser{}
-		return nil
+		return jobs.AlwaysLeaser{}, func() {}, nil
 	case leaseRedis:
-		a.leases = a.redis.Leaser(a.name, a.conf.Lease)
-		return nil
+		return r.Leaser(owner, c.Lease), func() {}, nil
 	case leasePostgres:
-		address, backend.open = cmp.Or(a.conf.DirectURL, a.conf.DatabaseURL), jobs.OpenPostgresLeaser
+		address, backend.open = cmp.Or(c.DirectURL, c.DatabaseURL), jobs.OpenPostgresLeaser
 	}
-	var end func()
-	if a.leases, end, err = backend.open(ctx, address, o); err == nil {
-		a.closers = append(a.closers, end)
-	}
-	return err
+	return backend.open(ctx, address, o)
 }
