@@ -97,7 +97,7 @@ func stepProgress(step string, rows int64, expected *int64) progress {
 	}
 	switch step {
 	case "count":
-		return progress{Percent: 1, Step: "counting rows", Open: true}
+		return progress{Percent: atRead, Step: "counting rows", Open: true} // after it has begun to read: a bar never goes back
 	case "write":
 		if expected == nil || *expected <= 0 {
 			return progress{Percent: atWrite, Step: "writing, " + written + " so far", Open: true}

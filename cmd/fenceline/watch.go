@@ -121,7 +121,7 @@ func (b *bar) end() {
 // drawBar fills with the steps, and inside "write" with the rows when their number is known.
 func drawBar(a storage.Attempt) string {
 	const width = 24
-	full := map[string]float64{"count": 0.02, "read": 0.05, "write": 0.1, "seal": 0.9, "publish": 0.95}[a.Step]
+	full := map[string]float64{"count": 0.05, "read": 0.05, "write": 0.1, "seal": 0.9, "publish": 0.95}[a.Step]
 	if a.Step == "write" && a.RowsExpected != nil && *a.RowsExpected > 0 {
 		full += 0.8 * min(1, float64(a.Rows)/float64(*a.RowsExpected))
 	}
