@@ -223,9 +223,25 @@ func (s *Store) HoldExport(ctx context.Context, scope Scope, id uuid.UUID, note 
 	return nil
 }
 
+// AllOf says in words what a hold without an export is on: "all invoice of acme", or "all of acme" for a nil kind.
+func AllOf(tenant string, kind *string) string {
+	if kind == nil {
+		return "all of " + tenant
+	}
+	return "all " + *kind + " of " + tenant
+}
+
+// heldName is how the log calls it; a whole tenant has the name of the tenant, by which it is looked for.
+func heldName(tenant string, kind *string) string {
+	if kind == nil {
+		return tenant
+	}
+	return AllOf(tenant, kind)
+}
+
 // HoldTenant puts all exports of a tenant, or of one kind of it, on hold, those to come too.
 func (s *Store) HoldTenant(ctx context.Context, tenant string, kind *string, note string, e AuditEntry) error {
-	e.Action, e.ObjectKind, e.ObjectID, e.Tenant = "export.held", "tenant", tenant, &tenant
+	e.Action, e.ObjectKind, e.ObjectID, e.Tenant = "export.held", "tenant", heldName(tenant, kind), &tenant
 	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		if err := tx.Create(&LegalHold{Tenant: tenant, Kind: kind, Note: plainText(note, 1000), PlacedBy: plainText(e.Actor, 200)}).Error; err != nil {
 			return heldAlready(err)
@@ -233,7 +249,7 @@ func (s *Store) HoldTenant(ctx context.Context, tenant string, kind *string, not
 		return auditIn(tx, e)
 	})
 	if err != nil {
-		return fmt.Errorf("put tenant %s on hold: %w", tenant, err)
+		return fmt.Errorf("put %s on hold: %w", AllOf(tenant, kind), err)
 	}
 	return nil
 }
@@ -260,7 +276,7 @@ func (s *Store) ReleaseExport(ctx context.Context, scope Scope, id uuid.UUID, e 
 
 // ReleaseTenant releases the hold of a tenant, or of one kind of it.
 func (s *Store) ReleaseTenant(ctx context.Context, tenant string, kind *string, e AuditEntry) error {
-	e.Action, e.ObjectKind, e.ObjectID, e.Tenant = "export.released", "tenant", tenant, &tenant
+	e.Action, e.ObjectKind, e.ObjectID, e.Tenant = "export.released", "tenant", heldName(tenant, kind), &tenant
 	err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		err := released(tx.Exec(`UPDATE fenceline.holds SET released_at = clock_timestamp(), released_by = ?
 			WHERE tenant = ? AND kind IS NOT DISTINCT FROM ? AND export_id IS NULL AND released_at IS NULL`, plainText(e.Actor, 200), tenant, kind))
@@ -270,7 +286,7 @@ func (s *Store) ReleaseTenant(ctx context.Context, tenant string, kind *string, 
 		return auditIn(tx, e)
 	})
 	if err != nil {
-		return fmt.Errorf("release tenant %s: %w", tenant, err)
+		return fmt.Errorf("release %s: %w", AllOf(tenant, kind), err)
 	}
 	return s.ApplyRetention(ctx)
 }

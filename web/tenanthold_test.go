@@ -50,7 +50,7 @@ func TestATenantIsPutOnHoldByForm(t *testing.T) {
 
 	for action, who := range map[string]string{"export.held": "Root", "export.released": "Ada"} {
 		page := must(w.store.AuditLog(w.ctx, storage.Scope{Tenant: "acme"}, storage.AuditFilter{Action: action}))(t)
-		if len(page.Items) != 1 || page.Items[0].Actor != who || page.Items[0].ObjectKind != "tenant" || page.Items[0].ObjectID != "acme" || string(page.Items[0].Details) != `{"kind": "report"}` {
+		if len(page.Items) != 1 || page.Items[0].Actor != who || page.Items[0].ObjectKind != "tenant" || page.Items[0].ObjectID != "all report of acme" || string(page.Items[0].Details) != `{"kind": "report"}` {
 			t.Errorf("the log tells of %s: %+v", action, page.Items)
 		}
 	}

@@ -96,7 +96,10 @@ func (c *cli) holdCmd() *cobra.Command {
 					return s.HoldExport(ctx, everything, id, note, byCommandLine())
 				},
 				func(ctx context.Context, s *storage.Store) error {
-					return s.HoldTenant(ctx, tenant, given(kind), note, byCommandLine())
+					if err := s.HoldTenant(ctx, tenant, given(kind), note, byCommandLine()); err != nil {
+						return err
+					}
+					return c.hintNone(ctx, s, given(tenant), given(kind), "it will hold what comes")
 				})
 		},
 	}
@@ -137,7 +140,7 @@ func (c *cli) oneOrTenant(cmd *cobra.Command, args []string, tenant, kind, done 
 		if err := all(ctx, store); err != nil {
 			return err
 		}
-		return c.print(map[string]any{"tenant": tenant, "kind": given(kind), "done": done}, func(w io.Writer) { fmt.Fprintf(w, "%s all of %s\n", done, tenant) })
+		return c.print(map[string]any{"tenant": tenant, "kind": given(kind), "done": done}, func(w io.Writer) { fmt.Fprintln(w, done, storage.AllOf(tenant, given(kind))) })
 	})
 }
 

@@ -69,42 +69,32 @@ func given(text string) *string {
 
 func (c *cli) retentionSetCmd() *cobra.Command {
 	var tenant, kind string
-	var current, superseded int
 	var dry bool
 	var r storage.RetentionRule
 	cmd := &cobra.Command{
 		Use: "set", Short: "Set the rule for a tenant, a kind, both or everything", Args: exactly(),
 		Long: "Sets a rule in place of the one for the same tenant and kind. The most specific one counts: of a tenant and kind,\n" +
-			"of a kind, of a tenant, of everything. What is left out stays for ever.",
-		Example: "  fenceline retention set --kind report --current 90 --superseded 14 --keep 3\n  fenceline retention set --kind report --current 30 --dry-run\n  fenceline retention set --tenant acme --kind report --superseded 30",
+			"of a kind, of a tenant, of everything. Give --current, --superseded or both; the one that is left out is for ever.",
+		Example: "  fenceline retention set --kind report --current 90 --superseded 14 --keep 3\n  fenceline retention set --kind report --current 30 --dry-run\n  fenceline retention set --kind invoice --current forever",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.Tenant, r.Kind = given(tenant), given(kind)
-			if cmd.Flags().Changed("current") {
-				r.CurrentDays = &current
-			}
-			if cmd.Flags().Changed("superseded") {
-				r.SupersededDays = &superseded
-			}
 			if err := jobs.CheckRetention(r, c.conf.readers(), retentionFlag); err != nil {
 				return err
+			}
+			if !cmd.Flags().Changed("current") && !cmd.Flags().Changed("superseded") {
+				return usageError("%s needs --current DAYS|forever, --superseded DAYS|forever, or both: without them it would keep all for ever", r.Name())
 			}
 			return c.withStore(cmd.Context(), func(ctx context.Context, store *storage.Store) error {
 				if dry {
 					return c.previewRetention(ctx, store, storage.RetentionChange{Rule: r})
 				}
-				if err := store.SetRetention(ctx, r, byCommandLine()); err != nil {
-					return err
-				}
-				return c.print(r, func(w io.Writer) {
-					fmt.Fprintf(w, "%s: current publications stay %s, replaced ones %s\n", r.Name(), r.Current(), r.Superseded())
-					fmt.Fprintln(w, "`fenceline sweep plan` shows what is due now")
-				})
+				return c.setRetention(ctx, store, r)
 			})
 		},
 	}
 	scopeFlags(cmd, &tenant, &kind)
-	cmd.Flags().IntVar(&current, "current", 0, "days that a publication stays that nothing replaced; for ever when left out")
-	cmd.Flags().IntVar(&superseded, "superseded", 0, "days that a replaced publication stays; for ever when left out")
+	cmd.Flags().Var(keepDays{&r.CurrentDays}, "current", "days that a publication stays that nothing replaced, or forever")
+	cmd.Flags().Var(keepDays{&r.SupersededDays}, "superseded", "days that a replaced publication stays, or forever")
 	cmd.Flags().IntVar(&r.SupersededKeep, "keep", 0, "so many of the newest replaced publications stay, however old")
 	dryFlag(cmd, &dry)
 	return cmd

@@ -43,6 +43,9 @@ func TestRetentionCommands(t *testing.T) {
 		{exitUsage, "--current", []string{"set", "--current", "0"}},
 		{exitUsage, "--keep", []string{"set", "--superseded", "7", "--keep", "-1"}},
 		{exitUsage, "--keep", []string{"set", "--keep", "5"}},
+		{exitUsage, "--current DAYS|forever", []string{"set"}},
+		{exitUsage, "--superseded DAYS|forever", []string{"set", "--kind", "report", "--dry-run"}},
+		{exitUsage, "a number of days, or forever", []string{"set", "--current", "ever"}},
 		{exitNotFound, "the rule for report of acme", []string{"remove", "--tenant", "acme", "--kind", "report"}},
 	} {
 		if r := s.run(append([]string{"retention"}, c.args...)...); r.code != c.code || !strings.Contains(r.err, c.says) {
@@ -54,11 +57,33 @@ func TestRetentionCommands(t *testing.T) {
 	}
 }
 
+func TestSettingARuleSaysWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	s := newTaskSite(t)
+	s.publishFile("k", "id\n1\n")
+	kind := asJSON[storage.Page[storage.ExportSummary]](s, "export", "list").Items[0].Kind
+	for _, c := range []struct {
+		out, err string
+		args     []string
+	}{
+		{"current publications stay 30 days, replaced ones for ever\nbefore: there was no such rule", "", []string{"--kind", kind, "--current", "30"}},
+		{"current publications stay for ever, replaced ones for ever\nbefore: current ones 30 days, replaced ones for ever; " + actor() + " set that", "", []string{"--kind", kind, "--current", "forever", "--superseded", "forever"}},
+		{"the rule for nosuch", "no export of kind nosuch exists yet; the rule is for what comes\n", []string{"--kind", "nosuch", "--current", "30"}},
+		{"the rule for everything of nosuch", "no export of tenant nosuch exists yet; the rule is for what comes\n", []string{"--tenant", "nosuch", "--superseded", "forever"}},
+		{"the rule for everything", "", []string{"--current", "forever"}},
+	} {
+		if r := s.run(append([]string{"retention", "set"}, c.args...)...); r.code != exitDone || !strings.Contains(r.out, c.out) || r.err != c.err {
+			t.Errorf("%v: exit %d: %s%s", c.args, r.code, r.out, r.err)
+		}
+	}
+}
+
 func TestKeepingAnExport(t *testing.T) {
 	t.Parallel()
 	s := newTaskSite(t)
 	s.publishFile("k", "id\n1\n")
-	id, unknown := asJSON[storage.Page[storage.ExportSummary]](s, "export", "list").Items[0].ID.String(), uuid.NewString()
+	export := asJSON[storage.Page[storage.ExportSummary]](s, "export", "list").Items[0]
+	id, unknown := export.ID.String(), uuid.NewString()
 	for _, c := range []struct {
 		code int
 		says string // in what is printed, or in the error
@@ -81,12 +106,20 @@ func TestKeepingAnExport(t *testing.T) {
 		{exitDone, "restored", []string{"restore", id}},
 		{exitNotFound, "not found", []string{"restore", uuid.NewString()}},
 		{exitUsage, "--tenant", []string{"hold", "--note", "case 7"}},
-		{exitDone, "all of acme", []string{"hold", "--tenant", "acme", "--kind", "invoice", "--note", "tax audit"}},
-		{exitDone, "all of acme", []string{"release", "--tenant", "acme", "--kind", "invoice"}},
+		{exitDone, "put on hold all invoice of acme\nno export of kind invoice of tenant acme exists yet; it will hold what comes", []string{"hold", "--tenant", "acme", "--kind", "invoice", "--note", "tax audit"}},
+		{exitRefused, "put all invoice of acme on hold", []string{"hold", "--tenant", "acme", "--kind", "invoice", "--note", "tax audit"}},
+		{exitDone, "released all invoice of acme", []string{"release", "--tenant", "acme", "--kind", "invoice"}},
+		{exitDone, "put on hold all of nosuch\nno export of tenant nosuch exists yet", []string{"hold", "--tenant", "nosuch", "--note", "case 8"}},
 	} {
 		if r := s.run(append([]string{"export"}, c.args...)...); r.code != c.code || !strings.Contains(r.out+r.err, c.says) {
 			t.Errorf("%v: exit %d, want %d with %q: %s%s", c.args, r.code, c.code, c.says, r.out, r.err)
 		}
+	}
+	if r := s.run("export", "hold", "--tenant", export.Tenant, "--note", "case 9"); r.code != exitDone || r.out != "put on hold all of "+export.Tenant+"\n" || r.err != "" {
+		t.Errorf("a tenant that has exports: %+v", r)
+	}
+	if log := asJSON[storage.Page[storage.AuditEntry]](s, "audit", "--object", "all invoice of acme"); len(log.Items) != 2 {
+		t.Errorf("the audit log tells of the hold of a kind: %+v", log)
 	}
 	actions := ""
 	for _, e := range asJSON[storage.Page[storage.AuditEntry]](s, "audit", "--object", id).Items {
