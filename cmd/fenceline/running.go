@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -41,7 +42,8 @@ func writeRunning(dir string, r running) error {
 
 func removeRunning(dir string) { _ = os.Remove(filepath.Join(dir, runningName)) }
 
-// findServers fills in what the environment does not say from a running `up`.
+// findServers fills in what flags and variables do not say from a running `up`. What
+// that uses wins over the file and the defaults: it may have been started with flags.
 func findServers(c Config) (Config, error) {
 	if c.DatabaseURL != "" {
 		return c, nil
@@ -60,15 +62,28 @@ func findServers(c Config) (Config, error) {
 	if r.DatabaseURL == "" {
 		return c, fmt.Errorf("the Fenceline that runs on %s has no private PostgreSQL: set DATABASE_URL as it was set there", c.Data)
 	}
-	c.DatabaseURL, c.Files, c.Namespace = r.DatabaseURL, r.Files, r.Namespace
+	c.DatabaseURL = r.DatabaseURL
+	if !c.said("FILES_DIR", "FILES_URL") {
+		c.Files = r.Files
+	}
+	if !c.said("FENCELINE_NAMESPACE") {
+		c.Namespace = r.Namespace
+	}
 	if c.PublicURL == "" {
 		c.PublicURL = r.URL
 	}
 	if c.RedisURL == "" {
 		c.RedisURL = r.RedisURL
 	}
-	if lease, err := time.ParseDuration(r.Lease); err == nil { // workers of one deployment agree on it
+	if lease, err := time.ParseDuration(r.Lease); err == nil && !c.said("FENCELINE_LEASE") { // workers of one deployment agree on it
 		c.Lease = lease
 	}
 	return c, nil
+}
+
+// said reports whether one of these settings was given to this very run, by a flag or a variable.
+func (c Config) said(envs ...string) bool {
+	return slices.ContainsFunc(c.settings, func(s settled) bool {
+		return slices.Contains(envs, s.Env) && (s.From == fromFlag || s.From == fromEnv)
+	})
 }
