@@ -142,11 +142,12 @@ func (w *World) adopt(a AttemptID) bool {
 	return true
 }
 
-// lookAtPointers counts the pointers, and those without files, which may be given up.
+// lookAtPointers counts the pointers, also of deleted exports that can be restored, and those
+// without files, which may be given up.
 func (w *World) lookAtPointers(giveUp bool) (all, lost int) {
 	for i := range w.exports {
 		e := &w.exports[i]
-		if e.Current == 0 || e.Deleted {
+		if t := &w.attempts[e.Current]; e.Current == 0 || e.Deleted && (t.State != AttemptPublished || t.Doomed) {
 			continue
 		}
 		all++
