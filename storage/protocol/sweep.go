@@ -129,8 +129,8 @@ func (w *World) unsafe(e ExportID) bool {
 }
 
 func (w *World) anyUnsafe() bool {
-	for e := range w.exports {
-		if w.unsafe(ExportID(e)) {
+	for e := range w.exports { // folders of exports without a row are never looked at
+		if w.exports[e].Exists && w.unsafe(ExportID(e)) {
 			return true
 		}
 	}
