@@ -34,12 +34,8 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 	if err := sw.store.Ping(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
-	id, err := sw.store.Installation(ctx)
-	if err != nil {
+	if err := sw.ours(ctx); err != nil {
 		return err
-	}
-	if err := sw.files.CheckMarker(ctx, id); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	if err := sw.recovered(ctx); err != nil {
 		return err
@@ -47,17 +43,25 @@ func (sw *Sweep) checkSafe(ctx context.Context) error {
 	return sw.checkReferences(ctx)
 }
 
-// Check says beforehand why [Sweep.Run] would refuse the whole: the files are of another installation, recovery is
-// needed, the store cannot be listed, or the database knows nothing of the files that are there ([ErrUnsafe]). A plan or
-// an audit on such a ground would be wrong without anybody seeing it. That clean-ups are switched off, or wait after a
-// recovery, is no such reason.
-func (sw *Sweep) Check(ctx context.Context) error {
+// ours refuses files of another installation.
+func (sw *Sweep) ours(ctx context.Context) error {
 	id, err := sw.store.Installation(ctx)
 	if err != nil {
 		return err
 	}
 	if err := sw.files.CheckMarker(ctx, id); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	}
+	return nil
+}
+
+// Check says beforehand why [Sweep.Run] would refuse the whole: the files are of another installation, recovery is
+// needed, the store cannot be listed, or the database knows nothing of the files that are there ([ErrUnsafe]). A plan or
+// an audit on such a ground would be wrong without anybody seeing it. That clean-ups are switched off, or wait after a
+// recovery, is no such reason.
+func (sw *Sweep) Check(ctx context.Context) error {
+	if err := sw.ours(ctx); err != nil {
+		return err
 	}
 	if _, err := sw.store.compare(ctx, sw.files); err != nil {
 		return err
